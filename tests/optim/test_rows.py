@@ -329,8 +329,8 @@ def test_a_sign_is_not_written_over_its_operand(backend: str) -> None:
 
 def test_numpy_computes_short_arrays_whole() -> None:
     whole, long = np.ones((3, 4), np.float32), np.ones((2, numpy_programs.BLOCK), np.float32)
-    assert numpy_programs._in_blocks([whole]) == [whole]
-    parts = numpy_programs._in_blocks([whole, long, whole])
+    assert numpy_programs._split_into_blocks([whole]) == [whole]
+    parts = numpy_programs._split_into_blocks([whole, long, whole])
     assert parts[0] is parts[-1] is whole
     assert [part.shape for part in parts[1:-1]] == [(numpy_programs.BLOCK,)] * 2
 

@@ -8,7 +8,7 @@ from emberharmony.backend.shared.device import Placement, native_device
 PLACEMENT = Placement()
 
 
-def place(device: Any) -> None:
+def check_device(device: Any) -> None:
     """Checks that the `device` argument of an op that creates a tensor is the CPU, or None.
 
     Raises:

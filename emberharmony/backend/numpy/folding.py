@@ -107,13 +107,13 @@ def squared_deviation_sums(rows: np.ndarray) -> np.ndarray:
         return square_sums
     for i, row in enumerate(rows):
         pilot_mean = np.add.reduce(row[:_BLOCK], dtype=np.float64) / min(row.size, _BLOCK)
-        total = deviations_sum = 0.0
+        square_sum = deviations_sum = 0.0
         for start in range(0, row.size, _BLOCK):
             block = row[start : start + _BLOCK].astype(np.float64)
             block -= pilot_mean
             deviations_sum += np.add.reduce(block)
-            total += np.dot(block, block)
-        square_sums[i] = total - deviations_sum * deviations_sum / row.size
+            square_sum += np.dot(block, block)
+        square_sums[i] = square_sum - deviations_sum * deviations_sum / row.size
     return square_sums
 
 
@@ -133,9 +133,9 @@ def _short_deviation_sums(rows: np.ndarray, result: np.ndarray) -> None:
         means = block @ ones
         means /= length
         np.vecdot(block, block, out=square_sums)
-        cancelled_part = square_sums * _CANCELLED
+        error_bound = square_sums * _CANCELLED
         square_sums -= means * means * length
-        if not (square_sums > cancelled_part).all():
+        if not (square_sums > error_bound).all():
             block -= means[:, None]
             np.vecdot(block, block, out=square_sums)
 

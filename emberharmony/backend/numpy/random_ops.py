@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.device_ops import place
+from emberharmony.backend.numpy.device_ops import check_device
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone_generator
@@ -19,7 +19,7 @@ STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone_generator
 
 
 def _draw_numbers(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
-    place(None)
+    check_device(None)
     return np.asarray(draw(as_shape(shape), np.float64 if dtype is float64 else np.float32))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import numbers_to_host, to_host
-from emberharmony.backend.numpy.device_ops import place
+from emberharmony.backend.numpy.device_ops import check_device
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
 from emberharmony.core.dispatch import fast
@@ -58,7 +58,7 @@ class NumpyTensorOps:
             refuse_sparse("sparse", sparse)
             refuse_sparse("ragged", ragged)
         if device is not None:
-            place(device)
+            check_device(device)
         if x.dtype not in DTYPES.neutral:
             host_array = to_host(x)
             DTYPES.neutral[host_array.dtype]  # raises for a dtype that the backend does not have
@@ -84,7 +84,7 @@ class NumpyTensorOps:
 
     @staticmethod
     def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         array = np.from_dlpack(exporter(x, copy), copy=copy)
         DTYPES.neutral[array.dtype]  # raises for a dtype that the backend does not have
         return array

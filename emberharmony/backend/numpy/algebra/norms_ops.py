@@ -45,9 +45,9 @@ class NumpyNormsOps:
         if not may_leave_float64(ord, x.real.itemsize * 8):
             return _norm(x, axes, keepdims, ord).astype(x.real.dtype)
         with np.errstate(all="ignore"):
-            result = np.asarray(_norm(x, axes, keepdims, ord))
+            norms = np.asarray(_norm(x, axes, keepdims, ord))
         smallest_safe, largest_safe = safe_norm_range(ord)
-        if not x.size or not result.size or (result.min() > smallest_safe and result.max() < largest_safe):
-            return result.astype(x.real.dtype)
+        if not x.size or not norms.size or (norms.min() > smallest_safe and norms.max() < largest_safe):
+            return norms.astype(x.real.dtype)
         # The composite divides by the largest element, so that no power overflows.
         return self.composed("vector_norm")(x, axis, keepdims, ord)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.device_ops import place
+from emberharmony.backend.numpy.device_ops import check_device
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.arrays.creation import HostMade, keep_fill_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
@@ -30,65 +30,65 @@ class NumpyCreationOps(HostMade):
 
     @staticmethod
     def _place_array(array: np.ndarray, dtype: Any, device: Any) -> np.ndarray:
-        place(device)
+        check_device(device)
         return cast(array, dtype)
 
     @staticmethod
     def _integer_range(places: range, dtype: Any, device: Any) -> np.ndarray:
-        place(device)
+        check_device(device)
         return np.arange(places.start, places.stop, places.step, dtype=dtype)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         return np.zeros(as_shape(shape), _dtype_or_default(dtype))
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         return np.ones(as_shape(shape), _dtype_or_default(dtype))
 
     @staticmethod
     @keep_fill_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         return _fill(as_shape(shape), promotion.fill_tensor(fill_value, dtype))
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         return np.empty(as_shape(shape), _dtype_or_default(dtype))
 
     @staticmethod
     def zeros_like(x: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         return np.zeros(x.shape, x.dtype if dtype is None else dtype)
 
     @staticmethod
     def ones_like(x: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         return np.ones(x.shape, x.dtype if dtype is None else dtype)
 
     @staticmethod
     def empty_like(x: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         return np.empty(x.shape, x.dtype if dtype is None else dtype)
 
     @staticmethod
     @keep_fill_number
     def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         return _fill(x.shape, promotion.fill_tensor(fill_value, x.dtype if dtype is None else dtype))
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         row_count, column_count = as_shape((N, N if M is None else M))
         return np.eye(row_count, column_count, clip_offset(k, row_count, column_count), _dtype_or_default(dtype))
 
     @staticmethod
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
-        place(device)
+        check_device(device)
         row_count, column_count = as_shape((N, N if M is None else M))
         matrix_dtype = _dtype_or_default(dtype)
         # np.tri (NumPy 2.4) makes an index of each row and column before it asks for the memory of the matrix.

@@ -64,7 +64,7 @@ def where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
     return result
 
 
-def _quick_along(x: np.ndarray, indices: np.ndarray, _axis: int) -> np.ndarray:
+def _take_along_rows(x: np.ndarray, indices: np.ndarray, _axis: int) -> np.ndarray:
     """Returns the elements of each row of a matrix at indices, without what NumPy does for any number of axes."""
     return x[np.arange(len(x))[:, None], indices]
 
@@ -107,7 +107,7 @@ class NumpyIndexingOps:
 
     @staticmethod
     @fast(
-        _quick_along,
+        _take_along_rows,
         "{1}.__class__ is native_type and {1}.dtype.kind == 'i' and {2}.__class__ is int and {2} == -1 and "
         "{0}.ndim == {1}.ndim == 2 and len({0}) == len({1})",
     )

@@ -135,10 +135,10 @@ class NumpyShapeOps:
 
     @staticmethod
     def tile(x: np.ndarray, repeats: int | Sequence[int]) -> np.ndarray:
-        counts = as_shape(repeats)
+        repetitions = as_shape(repeats)
         # np.tile repeats along one axis after the other, and would fill the memory before it fails.
-        check_memory((math.prod(counts), *x.shape), x.itemsize, memory_limit)
-        return np.tile(x, counts)
+        check_memory((math.prod(repetitions), *x.shape), x.itemsize, memory_limit)
+        return np.tile(x, repetitions)
 
     @staticmethod
     def repeat(x: np.ndarray, repeats: Any, axis: int | None = None) -> np.ndarray:
@@ -147,12 +147,12 @@ class NumpyShapeOps:
         check_axis(axis, x.ndim)
         if repeats.__class__ is int and 0 <= repeats < 2**31:
             return x.repeat(repeats, axis)
-        counts = host_indices(repeats)
+        repetitions = host_indices(repeats)
         # NumPy 2.4 writes outside of the result if its number of elements overflows 64 bits. Floats do not overflow.
-        element_count = counts.sum(dtype=np.float64) * (x.size if counts.size == 1 else 1)
+        element_count = repetitions.sum(dtype=np.float64) * (x.size if repetitions.size == 1 else 1)
         check_memory((int(element_count),), x.itemsize, memory_limit)
         # NumPy checks a vector of counts by itself.
-        return x.repeat(counts if counts.ndim == 1 else counts_per_slice(counts, x.shape[axis]), axis)
+        return x.repeat(repetitions if repetitions.ndim == 1 else counts_per_slice(repetitions, x.shape[axis]), axis)
 
     @staticmethod
     def flip(x: np.ndarray, axis: Any = None) -> np.ndarray:

@@ -27,9 +27,9 @@ def _quick_set_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: st
     return result
 
 
-def _without_spare_axes(value: np.ndarray, selected: Any) -> np.ndarray:
+def _drop_spare_axes(value: np.ndarray, selected_elements: Any) -> np.ndarray:
     """Returns a value without leading axes of length 1, as many axes as the selected elements have."""
-    return value.reshape(value.shape[max(value.ndim - np.ndim(selected), 0) :])
+    return value.reshape(value.shape[max(value.ndim - np.ndim(selected_elements), 0) :])
 
 
 class NumpyWritingOps:
@@ -54,13 +54,13 @@ class NumpyWritingOps:
                     result[key] = new_value
                 except (TypeError, ValueError):
                     # NumPy 2.4 does not write an array with more axes than a key selects into one element or at a mask.
-                    result[key] = _without_spare_axes(new_value, x[key])
+                    result[key] = _drop_spare_axes(new_value, x[key])
             else:
                 # Unlike `result[key] += new`, `at` applies all values of a repeated index. It takes no more axes than
                 # the key selects.
-                selected = x[key]
-                fitting_value = _without_spare_axes(new_value, selected)
-                if np.ndim(selected) > _MOST_AXES:
+                selected_elements = x[key]
+                fitting_value = _drop_spare_axes(new_value, selected_elements)
+                if np.ndim(selected_elements) > _MOST_AXES:
                     flat_indices = np.arange(x.size).reshape(x.shape)[key]
                     _UFUNCS[mode].at(
                         result.reshape(-1),

@@ -65,14 +65,14 @@ def erf(x: np.ndarray) -> np.ndarray:
         np.clip(flat_x[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=result_block)
         square, numerator, denominator = (space[: result_block.size] for space in buffers)
         np.multiply(result_block, result_block, out=square)
-        _polynomial(square, elementary.SINGLE_TOP, numerator)
-        _polynomial(square, elementary.SINGLE_BELOW, denominator)
+        _write_polynomial(square, elementary.SINGLE_TOP, numerator)
+        _write_polynomial(square, elementary.SINGLE_BELOW, denominator)
         numerator /= denominator
         result_block *= numerator
     return erf_values.reshape(x.shape).astype(x.dtype, copy=False)
 
 
-def _polynomial(x: np.ndarray, coefficients: Sequence[float], result: np.ndarray) -> None:
+def _write_polynomial(x: np.ndarray, coefficients: Sequence[float], result: np.ndarray) -> None:
     """Writes the values of a polynomial into an array, with the same bits as `elementary.polynomial` returns."""
     np.multiply(x, coefficients[0], out=result)
     result += coefficients[1]

@@ -14,9 +14,9 @@ _FURTHEST = 5000
 """A power of two beyond the exponents of every floating dtype, so larger exponents give the same results."""
 
 
-def _rounding_op(native: np.ufunc) -> Any:
-    """Returns a rounding op that calls `native`, but returns integers and booleans unchanged."""
-    return direct(native, lambda x: x if x.dtype.kind in "biu" else native(x), when=promotion.inexact)
+def _rounding_op(ufunc: np.ufunc) -> Any:
+    """Returns a rounding op that calls `ufunc`, but returns integers and booleans unchanged."""
+    return direct(ufunc, lambda x: x if x.dtype.kind in "biu" else ufunc(x), when=promotion.inexact)
 
 
 def _round_by_scale(x: np.ndarray, decimals: int) -> np.ndarray:

@@ -44,12 +44,12 @@ def _compute_by_blocks(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
         single_result = None if single_function is None or is_double else single_function(*block_tensors)
         return function(xp, *block_tensors) if single_result is None else single_result
 
-    count = flat_tensors[0].size
+    element_count = flat_tensors[0].size
     with np.errstate(all="ignore"):
-        if 0 < count <= _BLOCK:
+        if 0 < element_count <= _BLOCK:
             return compute_block(flat_tensors).astype(dtype).reshape(shape)
-        result = np.empty(count, dtype)
-        for start in range(0, count, _BLOCK):
+        result = np.empty(element_count, dtype)
+        for start in range(0, element_count, _BLOCK):
             block_slice = slice(start, start + _BLOCK)
             result[block_slice] = compute_block([x[block_slice] for x in flat_tensors])
     return result.reshape(shape)

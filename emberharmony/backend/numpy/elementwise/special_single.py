@@ -38,12 +38,12 @@ _ALL_STEPS = np.arange(1.0, 81.0)[:, None]
 _STEPS = np.arange(1.0, SINGLE.digits.near)[:, None]
 
 
-def _smallest(x: Vector) -> float:
+def _smallest_element(x: Vector) -> float:
     """Returns the smallest element, or NaN if there is one; a reduction of few elements takes three times as long."""
     return float(x[x.argmin()])
 
 
-def _greatest(x: Vector) -> float:
+def _greatest_element(x: Vector) -> float:
     """Returns the largest element, or NaN if there is one."""
     return float(x[x.argmax()])
 
@@ -57,7 +57,7 @@ def _log_gamma(x: Vector) -> Vector:
     return log_gamma_far(np, x + 8.0, _TERMS) - np.log(product, out=product)
 
 
-def _with_roots(result: Vector) -> Vector:
+def _set_roots_to_zero(result: Vector) -> Vector:
     """Returns a result in which tiny numbers become 0, because only at an exact zero can float32 give such a result."""
     result[np.absolute(result) < 2e-14] = 0.0
     return result
@@ -65,12 +65,12 @@ def _with_roots(result: Vector) -> Vector:
 
 def gammaln(x: Vector) -> Vector | None:
     """Returns the logarithm of the gamma function of positive numbers."""
-    return _with_roots(_log_gamma(x)) if _smallest(x) > 0.0 else None
+    return _set_roots_to_zero(_log_gamma(x)) if _smallest_element(x) > 0.0 else None
 
 
 def digamma(x: Vector) -> Vector | None:
     """Returns the derivative of `gammaln` of positive numbers."""
-    if not _smallest(x) > 0.0:
+    if not _smallest_element(x) > 0.0:
         return None
     shifted_x = x + _SHIFT
     inverse = np.reciprocal(shifted_x)
@@ -86,9 +86,9 @@ def digamma(x: Vector) -> Vector | None:
     return np.subtract(np.log(shifted_x, shifted_x), tail_sum, tail_sum)
 
 
-def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
+def _gammainc(a: Vector, x: Vector, upper: bool) -> Vector | None:
     lowest_order, highest_order = _ORDERS
-    if not (_smallest(a) >= lowest_order and _greatest(a) <= highest_order):
+    if not (_smallest_element(a) >= lowest_order and _greatest_element(a) <= highest_order):
         return None
     x = np.minimum(x, 1e30)
     density = np.log(x)
@@ -96,9 +96,9 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     density -= x
     density -= _log_gamma(a)
     np.exp(density, out=density)
-    if not upper and x.size <= FEW and 0.0 <= (largest := _greatest(x)) <= _SMALL:
+    if not upper and x.size <= FEW and 0.0 <= (largest_x := _greatest_element(x)) <= _SMALL:
         # The terms are smaller than those of exp(x), whose sum has a standard deviation of sqrt(x) terms.
-        density *= _incomplete_gamma_series(a, x, _ALL_STEPS[: int(largest + 6.0 * math.sqrt(largest)) + 10])
+        density *= _incomplete_gamma_series(a, x, _ALL_STEPS[: int(largest_x + 6.0 * math.sqrt(largest_x)) + 10])
         return density
     is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
     result = np.empty(x.shape)
@@ -118,26 +118,26 @@ def _incomplete_gamma_series(a: Vector, x: Vector, steps: Vector) -> Vector:
     terms = steps + a
     np.divide(x, terms, out=terms)
     np.multiply.accumulate(terms, 0, out=terms)
-    total: Vector = np.add.reduce(terms, 0)
-    total += 1.0
-    total /= a
-    return total
+    series_sum: Vector = np.add.reduce(terms, 0)
+    series_sum += 1.0
+    series_sum /= a
+    return series_sum
 
 
 def gammainc(a: Vector, x: Vector) -> Vector | None:
     """Returns the lower regularized incomplete gamma function of usual `a`."""
-    return _gamma(a, x, False)
+    return _gammainc(a, x, False)
 
 
 def gammaincc(a: Vector, x: Vector) -> Vector | None:
     """Returns the upper regularized incomplete gamma function of usual `a`."""
-    return _gamma(a, x, True)
+    return _gammainc(a, x, True)
 
 
 def _log_beta(a: Vector, b: Vector) -> Vector | None:
     """Returns the logarithm of the beta function of positive numbers that are not large."""
     arguments = np.concatenate((a, b, a + b))
-    if not (_smallest(arguments) > 0.0 and _greatest(arguments) <= _LARGEST):
+    if not (_smallest_element(arguments) > 0.0 and _greatest_element(arguments) <= _LARGEST):
         return None
     log_gamma_of_a, log_gamma_of_b, log_gamma_of_sum = _log_gamma(arguments).reshape(3, -1)
     log_gamma_of_a += log_gamma_of_b
@@ -154,12 +154,12 @@ def beta(a: Vector, b: Vector) -> Vector | None:
 def betaln(a: Vector, b: Vector) -> Vector | None:
     """Returns the logarithm of the beta function of positive numbers that are not large."""
     log_beta = _log_beta(a, b)
-    return None if log_beta is None else _with_roots(log_beta)
+    return None if log_beta is None else _set_roots_to_zero(log_beta)
 
 
 def betainc(a: Vector, b: Vector, x: Vector) -> Vector | None:
     """Returns the regularized incomplete beta function of positive numbers that are not large, 0 < x < 1."""
-    log_beta = _log_beta(a, b) if _smallest(x) > 0.0 and _greatest(x) < 1.0 else None
+    log_beta = _log_beta(a, b) if _smallest_element(x) > 0.0 and _greatest_element(x) < 1.0 else None
     if log_beta is None:
         return None
     density = a * np.log(x)

@@ -62,13 +62,13 @@ class NumpyFunction:
         self._program_by_key: dict[Any, _Program | None] = {}
         self._cells: dict[Any, list[Cell]] = {}
         self._tries: dict[Any, int] = {}
-        self._last: _Program | None = None
+        self._last_program: _Program | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function, by a recorded program if one fits the arguments."""
         if checking():
             return self._fn(*args, **kwargs)
-        last_program = self._last
+        last_program = self._last_program
         if last_program is not None and last_program.flat and not kwargs and last_program.fits(args):
             if last_program.is_pure:
                 try:
@@ -100,14 +100,14 @@ class NumpyFunction:
         program = self._program_by_key[program_key]
         if program is None:
             return self._fn(*args, **kwargs)
-        self._last = program
+        self._last_program = program
         return self._run_program(program, leaves, cell_tensors, args, kwargs)
 
     def _run_program(
         self,
         program: "_Program",
         leaves: Sequence[Any],
-        held_cells: list[Any],
+        cell_tensors: list[Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
@@ -120,17 +120,17 @@ class NumpyFunction:
         streams = Rewinding() if program.draws else None
         try:
             if streams is None:
-                arrays = program(leaves, held_cells)
+                arrays = program(leaves, cell_tensors)
             else:
                 with streams:
-                    arrays = program(leaves, held_cells)
+                    arrays = program(leaves, cell_tensors)
         except ShapeChangedError:
             self._program_by_key[program.key] = None
-            self._last = None
+            self._last_program = None
         except Exception:  # noqa: BLE001  (the function raises the same error, typed, from the line of the user's code)
             pass
         else:
-            held_cells.clear()  # so that an optimizer may write over the arrays of the cells
+            cell_tensors.clear()  # so that an optimizer may write over the arrays of the cells
             return result.fill(arrays)
         if streams is not None:
             streams.rewind()
@@ -139,20 +139,24 @@ class NumpyFunction:
     def _record(
         self,
         key: Any,
-        inner: Any,
+        program_key: Any,
         leaves: list[Any],
         structure: TreeDef,
         cells: list[Cell],
-        held_cells: list[Any],
+        cell_tensors: list[Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
         """Runs the function while its calls are recorded; returns the result."""
         is_inside_block = is_without_draws() or bool(cells_of_open_blocks())
-        if is_inside_block or len(self._program_by_key) >= MOST or not all(map(self._is_known, (*leaves, *held_cells))):
+        if (
+            is_inside_block
+            or len(self._program_by_key) >= MOST
+            or not all(map(self._is_recordable, (*leaves, *cell_tensors)))
+        ):
             return self._fn(*args, **kwargs)
         array_indices = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
-        input_tensors = [*(leaves[i] for i in array_indices), *held_cells]
+        input_tensors = [*(leaves[i] for i in array_indices), *cell_tensors]
         # Record with views, new objects, so that an array that the function also closes over stays a constant there.
         recorder = NumpyRecorder(self._backend, [x.view() for x in input_tensors], of_ops=self._engines is not None)
         traced_leaves = list(leaves)
@@ -160,44 +164,44 @@ class NumpyFunction:
             traced_leaves[leaf_index] = recorder.tensor(register)
         tensor_by_cell = {cell: recorder.tensor(len(array_indices) + i) for i, cell in enumerate(cells)}
         effects = Effects()
-        draws = Recording(recorder.draw, effects)
+        draw_recording = Recording(recorder.draw, effects)
         args_traced, kwargs_traced = tree_unflatten(structure, traced_leaves)
         try:
-            with draws, Assignments(tensor_by_cell) as assigned, ReadFromOutside() as read:
-                value_by_cell_before = dict(assigned)
+            with draw_recording, Assignments(tensor_by_cell) as value_by_cell, ReadFromOutside() as value_by_read_cell:
+                value_by_cell_before = dict(value_by_cell)
                 fn_result = self._fn(*args_traced, **kwargs_traced)
-                value_by_changed_cell = newly_assigned_tensors(assigned, value_by_cell_before)
+                value_by_changed_cell = newly_assigned_tensors(value_by_cell, value_by_cell_before)
             effects.end_part()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
-            known_cells = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
+            known_cells = {*cells, *value_by_read_cell, *(x for x in leaves if isinstance(x, Cell))}
             result = _Result(recorder, fn_result, value_by_changed_cell, effects, known_cells)
         except Exception as error:
             if not _is_due_to_recording(error):
                 raise
             self._tries[key] = self._tries.get(key, 0) + 1
             if not isinstance(error, NotNowError) or self._tries[key] > _TRIES:
-                self._program_by_key[inner] = None
-            draws.rewind()
+                self._program_by_key[program_key] = None
+            draw_recording.rewind()
             return self._fn(*args, **kwargs)
         finally:
             recorder.closed = True
         new_cells = [
             cell
-            for cell in read
+            for cell in value_by_read_cell
             if cell not in tensor_by_cell and not isinstance(cell.tensor_and_home()[0], TensorProxy)
         ]
         if recorder.obstacle or (new_cells and self._tries.get(key, 0) == _TRIES):
-            self._program_by_key[inner] = None
+            self._program_by_key[program_key] = None
         elif new_cells:  # their values were constants; the next call has them as inputs
             self._cells[key] = [*cells, *new_cells]
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
             replay = replay_of(recorder, len(input_tensors), result.outputs)
-            program = _Program(replay, inner, structure, leaves, array_indices, cells, held_cells, result)
+            program = _Program(replay, program_key, structure, leaves, array_indices, cells, cell_tensors, result)
             program.draws = any(call.draws for call in recorder.calls)
             program.is_pure = not program.draws and result.effects is None
-            self._program_by_key[inner] = self._last = program
+            self._program_by_key[program_key] = self._last_program = program
             if self._engines is not None:
                 self._engines.try_on(program, recorder, input_tensors, result.outputs)
         register_values = [
@@ -206,7 +210,7 @@ class NumpyFunction:
         ]  # the arrays themselves, not the views
         return result.fill([register_values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
 
-    def _is_known(self, leaf: Any) -> bool:
+    def _is_recordable(self, leaf: Any) -> bool:
         """Returns whether an argument is neither a traced tensor nor an array of a dtype that the backend lacks."""
         if leaf.__class__ is np.ndarray:
             return leaf.dtype in self._backend.dtypes.neutral
@@ -240,24 +244,29 @@ class _Result:
     """
 
     def __init__(
-        self, recorder: Recorder, returned: Any, changed: dict[Cell, Any], effects: Effects, known: set[Cell]
+        self,
+        recorder: Recorder,
+        fn_result: Any,
+        value_by_cell: dict[Cell, Any],
+        effects: Effects,
+        known_cells: set[Cell],
     ) -> None:
         self._recorder = recorder
-        leaves, self._structure = tree_flatten(returned)
+        leaves, self._structure = tree_flatten(fn_result)
         self.outputs: list[Any] = []
-        self._leaves = [self._template_leaf(leaf, known) for leaf in leaves]
-        self._cells = list(changed)
+        self._leaves = [self._template_leaf(leaf, known_cells) for leaf in leaves]
+        self._cells = list(value_by_cell)
         self._start = len(self.outputs)
-        for tensor in (*changed.values(), *effects.replay_inputs()):
+        for tensor in (*value_by_cell.values(), *effects.replay_inputs()):
             self._add_output(tensor)
         self.effects = effects if effects.has_effects else None
-        is_plain = not self._cells and self.effects is None
-        self._whole = is_plain and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
-        self._alone = self._whole and self._structure is LEAF
-        self._is_tuple = self._whole and self._structure == tree_flatten((0,) * len(leaves))[1]
+        is_pure = not self._cells and self.effects is None
+        self._has_arrays_only = is_pure and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
+        self._is_single_array = self._has_arrays_only and self._structure is LEAF
+        self._is_tuple = self._has_arrays_only and self._structure == tree_flatten((0,) * len(leaves))[1]
         del self._recorder
 
-    def _template_leaf(self, leaf: Any, known: set[Cell]) -> Any:
+    def _template_leaf(self, leaf: Any, known_cells: set[Cell]) -> Any:
         if leaf.__class__ is np.ndarray or isinstance(leaf, TensorProxy):
             return _Place(self._add_output(leaf))
         if not isinstance(leaf, Cell):
@@ -265,7 +274,7 @@ class _Result:
         tensor = leaf.tensor_and_home()[0]
         if isinstance(tensor, TensorProxy):
             return _Place(self._add_output(tensor), leaf.copy_holding(None))
-        if leaf not in known:
+        if leaf not in known_cells:
             raise UnrecordableError("it returns a new cell")
         return leaf
 
@@ -279,11 +288,11 @@ class _Result:
 
     def fill(self, arrays: list[Any]) -> Any:
         """Returns the result with arrays in its placeholders, after assigning to cells and repeating the effects."""
-        if self._alone:
+        if self._is_single_array:
             return arrays[0]
         if self._is_tuple:
             return tuple(arrays)
-        if self._whole:
+        if self._has_arrays_only:
             return tree_unflatten(self._structure, arrays)
         leaves = [leaf.fill(arrays) if leaf.__class__ is _Place else leaf for leaf in self._leaves]
         cell_end = self._start + len(self._cells)
@@ -332,22 +341,25 @@ class _Program:
         leaves: list[Any],
         places: list[int],
         cells: list[Cell],
-        held: list[Any],
+        cell_tensors: list[Any],
         result: _Result,
     ) -> None:
         self.replay, self._places, self.result = replay, places, result
         self.key, self.frame, self.cells = key, hashable_form(structure), cells
-        self.fits, self.holds = guard_of(leaves, _leaf_kind), guard_of(held, _leaf_kind)
-        self._whole = len(places) == len(leaves)
+        self.fits, self.holds = guard_of(leaves, _leaf_kind), guard_of(cell_tensors, _leaf_kind)
+        self._has_arrays_only = len(places) == len(leaves)
         positional, named_arguments = structure.children
         self.flat = (
-            self._whole and not cells and not named_arguments.leaves and positional.children == (LEAF,) * len(leaves)
+            self._has_arrays_only
+            and not cells
+            and not named_arguments.leaves
+            and positional.children == (LEAF,) * len(leaves)
         )
 
-    def __call__(self, leaves: Sequence[Any], held: list[Any]) -> list[Any]:
+    def __call__(self, leaves: Sequence[Any], cell_tensors: list[Any]) -> list[Any]:
         """Returns the arrays that the recorded calls compute from the arguments' arrays and the cells."""
-        inputs = leaves if self._whole else [leaves[i] for i in self._places]
-        return self.replay([*inputs, *held] if held else inputs)
+        inputs = leaves if self._has_arrays_only else [leaves[i] for i in self._places]
+        return self.replay([*inputs, *cell_tensors] if cell_tensors else inputs)
 
 
 def _leaf_kind(leaf: Any) -> Any:

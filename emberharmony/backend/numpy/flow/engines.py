@@ -88,10 +88,10 @@ class Engines:
         """
         size_class = sum(x.size for x in inputs).bit_length()
         engine_key = program.frame, size_class, tuple((x.ndim, x.dtype) for x in inputs)
-        plain_runner = program.replay
+        numpy_runner = program.replay
         # If the trial is interrupted, it stays in its place for the next call.
         trial = program.replay = EngineTrial(
-            self, engine_key, (recorder, len(inputs), outputs), plain_runner, partial(setattr, program, "replay")
+            self, engine_key, (recorder, len(inputs), outputs), numpy_runner, partial(setattr, program, "replay")
         )
         trial.choose(inputs)
 
@@ -106,7 +106,7 @@ class Engines:
             yield self.name
             return
         for name in [self._choices[kind]] if kind in self._choices else ENGINES:
-            if name and seconds > _SHORTEST[name] and _is_installed(name) and (name != "jax" or _is_wide()):
+            if name and seconds > _SHORTEST[name] and _is_installed(name) and (name != "jax" or _uses_64_bits()):
                 yield name
 
     def note(self, kind: Any, name: str) -> None:
@@ -144,17 +144,17 @@ class EngineTrial:
         engines: Engines,
         kind: Any,
         record: tuple[NumpyRecorder, int, Sequence[Any]],
-        plain: Runner,
+        numpy_runner: Runner,
         adopt: Callable[[Runner], None],
     ) -> None:
-        self._engines, self._kind, self._plain, self._adopt = engines, kind, plain, adopt
+        self._engines, self._kind, self._numpy_runner, self._adopt = engines, kind, numpy_runner, adopt
         self._record = record
         self._lock, self._is_over = threading.Lock(), False
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """Returns the outputs of the program for inputs."""
         self.choose(inputs)
-        return self._plain(inputs)
+        return self._numpy_runner(inputs)
 
     def choose(self, inputs: Sequence[Any]) -> None:
         """Chooses the runner of the program, unless another thread is already choosing it.
@@ -171,16 +171,16 @@ class EngineTrial:
                 self._lock.release()
 
     def _choose_engine(self, inputs: Sequence[Any]) -> None:
-        expected_outputs = outputs_of(self._plain, inputs)
-        seconds = min(_mean_seconds(self._plain, inputs, 1) for _ in range(2))
-        runner_by_engine: dict[str, Runner] = {"": self._plain}
+        expected_outputs = outputs_of(self._numpy_runner, inputs)
+        seconds = min(_mean_seconds(self._numpy_runner, inputs, 1) for _ in range(2))
+        runner_by_engine: dict[str, Runner] = {"": self._numpy_runner}
         for engine_name in self._engines.candidates(seconds, self._kind):
             try:
                 runner_by_engine[engine_name] = checked_runner(self._runner(engine_name), inputs, expected_outputs)
             except Exception as error:  # noqa: BLE001  (whatever a library raises, NumPy computes)
                 self._engines.warn(engine_name, error)
         if self._engines.name == AUTO:
-            engine_name = fastest(runner_by_engine, inputs, seconds)
+            engine_name = fastest_runner_name(runner_by_engine, inputs, seconds)
             self._engines.note(self._kind, engine_name)
         else:
             engine_name = [*runner_by_engine][-1]
@@ -220,7 +220,7 @@ def _mean_seconds(runner: Runner, inputs: Sequence[Any], count: int) -> float:
         streams.rewind()
 
 
-def fastest(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -> str:
+def fastest_runner_name(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -> str:
     """Returns the name of the fastest runner, which is "" unless an engine saves a tenth of the time.
 
     They take turns, so that the load of the machine meets all alike, and the least time of each counts.
@@ -243,19 +243,19 @@ def fastest(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -
     return name if least_seconds_by_engine[name] < _GAIN * least_seconds_by_engine[""] else ""
 
 
-def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.ndarray]) -> Runner:
+def checked_runner(runner: Runner, inputs: Sequence[Any], expected_outputs: Sequence[np.ndarray]) -> Runner:
     """Returns the runner of an engine, after a check that its outputs equal those of NumPy.
 
     Raises:
         RefusedError: if they are not.
     """
     first_outputs, second_outputs = outputs_of(runner, inputs), outputs_of(runner, inputs)
-    for first_result, second_result in zip(first_outputs, expected, strict=True):
+    for first_result, second_result in zip(first_outputs, expected_outputs, strict=True):
         _check_close(first_result, second_result)
     copied_indices = [
-        i for i in range(len(first_outputs)) if _is_shared(i, first_outputs, second_outputs, inputs, expected)
+        i for i in range(len(first_outputs)) if _is_shared(i, first_outputs, second_outputs, inputs, expected_outputs)
     ]
-    readonly_indices = [i for i, array in enumerate(expected) if not array.flags.writeable]
+    readonly_indices = [i for i, array in enumerate(expected_outputs) if not array.flags.writeable]
     if not copied_indices and not readonly_indices:
         return runner
 
@@ -275,7 +275,7 @@ def _is_shared(
     first: Sequence[np.ndarray],
     second: Sequence[np.ndarray],
     inputs: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
+    expected_outputs: Sequence[np.ndarray],
 ) -> bool:
     """Returns whether an engine's output shares memory with an input or another output, although NumPy's does not.
 
@@ -284,33 +284,34 @@ def _is_shared(
         first: the outputs of a run.
         second: those of the next run with the same inputs.
         inputs: the inputs.
-        expected: the outputs of NumPy.
+        expected_outputs: the outputs of NumPy.
     """
-    array, expected_array = first[i], expected[i]
-    array_pairs = [*zip(first[:i], expected[:i], strict=True), *zip(inputs, inputs, strict=True)]
+    array, expected_array = first[i], expected_outputs[i]
+    array_pairs = [*zip(first[:i], expected_outputs[:i], strict=True), *zip(inputs, inputs, strict=True)]
     if any(np.may_share_memory(array, x) and not np.may_share_memory(expected_array, y) for x, y in array_pairs):
         return True
-    is_of_inputs = any(np.may_share_memory(array, x) for x in inputs)
-    return not is_of_inputs and any(np.may_share_memory(array, x) for x in second)
+    shares_input = any(np.may_share_memory(array, x) for x in inputs)
+    return not shares_input and any(np.may_share_memory(array, x) for x in second)
 
 
-def _check_close(array: np.ndarray, expected: np.ndarray) -> None:
+def _check_close(array: np.ndarray, expected_array: np.ndarray) -> None:
     """Checks that an array equals an expected array up to rounding errors.
 
     Raises:
         RefusedError: if it is not.
     """
-    if array.shape != expected.shape or array.dtype != expected.dtype:
+    if array.shape != expected_array.shape or array.dtype != expected_array.dtype:
         raise RefusedError(
-            f"it returns {array.dtype} of shape {array.shape}, where NumPy returns {expected.dtype} of {expected.shape}"
+            f"it returns {array.dtype} of shape {array.shape}, where NumPy returns {expected_array.dtype} of "
+            f"{expected_array.shape}"
         )
-    is_equal = array == expected
+    is_equal = array == expected_array
     if array.dtype.kind not in "biu":
         with np.errstate(all="ignore"):
             tolerance = _CLOSE.get(array.dtype.char, 1e-2)
-            scale = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
-            is_equal |= np.abs(array - expected) <= tolerance * scale
-            is_equal |= (array != array) & (expected != expected)
+            scale = np.max(np.abs(expected_array), where=np.isfinite(expected_array), initial=0.0)
+            is_equal |= np.abs(array - expected_array) <= tolerance * scale
+            is_equal |= (array != array) & (expected_array != expected_array)
     if not np.all(is_equal):
         raise RefusedError("its results differ from those of NumPy by more than rounding")
 
@@ -322,7 +323,7 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-def _is_wide() -> bool:
+def _uses_64_bits() -> bool:
     """Returns whether JAX computes in 64 bits already, which to load its backend would mean for the whole process."""
     import sys
 

@@ -70,8 +70,8 @@ def _loop_source(program: Program, numbers: Sequence[Any]) -> str:
         args_text = ", ".join(f"n{x}" if x.__class__ is Number else f"v{x}" for x in call.args)
         loop_lines.append(f" v{call.results[0]} = np.{function_name}({args_text})")
     loop_lines += [f" o{x}[k] = v{x}" for x in program.outputs]
-    body = "\n ".join([*dtype_lines, f"for k in range({argument_names[0]}.size):", *loop_lines])
-    return f"import numpy as np\n\n\ndef loop({', '.join(argument_names)}):\n {body}\n"
+    body_source = "\n ".join([*dtype_lines, f"for k in range({argument_names[0]}.size):", *loop_lines])
+    return f"import numpy as np\n\n\ndef loop({', '.join(argument_names)}):\n {body_source}\n"
 
 
 @lru_cache(256)
@@ -86,6 +86,6 @@ def _compile_source(source: str) -> Callable[..., Any]:
     scope: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, file_name, "exec"), scope)
     # Allow one rounding for a product and a sum; all else keeps the rules of IEEE 754 and the results of NumPy.
-    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "cache": folder is not None}
-    compiled_loop: Callable[..., Any] = numba.njit(**options)(scope["loop"])
+    numba_options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "cache": folder is not None}
+    compiled_loop: Callable[..., Any] = numba.njit(**numba_options)(scope["loop"])
     return compiled_loop

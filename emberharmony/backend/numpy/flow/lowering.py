@@ -76,19 +76,19 @@ def _sum_of_few(
 
 
 def _mean(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray | None:
-    total = _lower_reduction(emit, np.add, x, axis, keepdims)
-    if total is None:
+    sum_array = _lower_reduction(emit, np.add, x, axis, keepdims)
+    if sum_array is None:
         return None
-    return emit(np.divide, (total, x.size // (total.size or 1)), {})
+    return emit(np.divide, (sum_array, x.size // (sum_array.size or 1)), {})
 
 
-def _extreme(ufunc: np.ufunc) -> Any:
-    def extreme(
+def _extreme_rule(ufunc: np.ufunc) -> Any:
+    def emit_extreme(
         emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None
     ) -> np.ndarray | None:
         return _lower_reduction(emit, ufunc, x, axis, keepdims) if initial is None else None
 
-    return extreme
+    return emit_extreme
 
 
 def _logsumexp(emit: Emit, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
@@ -97,17 +97,17 @@ def _logsumexp(emit: Emit, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarr
     maximum = emit(REDUCTIONS[np.maximum], (x, axis, None, None, True, -np.inf), {})
     shift = emit(np.where, (emit(np.isfinite, (maximum,), {}), maximum, 0), {})
     exponentials = emit(np.exp, (emit(np.subtract, (x, shift), {}),), {})
-    total = emit(np.log, (emit(REDUCTIONS[np.add], (exponentials, axis, None, None, True), {}),), {})
-    total = emit(np.add, (total, shift), {})
-    return total if keepdims else emit(_SQUEEZE, (total, axis), {})
+    log_sum = emit(np.log, (emit(REDUCTIONS[np.add], (exponentials, axis, None, None, True), {}),), {})
+    log_sum = emit(np.add, (log_sum, shift), {})
+    return log_sum if keepdims else emit(_SQUEEZE, (log_sum, axis), {})
 
 
 def _linear(
     emit: Emit, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
 ) -> np.ndarray | None:
     dtype = x.dtype
-    is_plain = dtype.char in "fd" and weight.dtype == dtype and (bias is None or bias.dtype == dtype) and x.size > 0
-    if not is_plain or x.ndim != 2 or not fits_linear(x, weight, bias, transposed):
+    is_supported = dtype.char in "fd" and weight.dtype == dtype and (bias is None or bias.dtype == dtype) and x.size > 0
+    if not is_supported or x.ndim != 2 or not fits_linear(x, weight, bias, transposed):
         return None
     product = emit(np.matmul, (x, emit(_TRANSPOSE, (weight,), {}) if transposed else weight), {})
     return product if bias is None else emit(np.add, (product, bias), {})
@@ -125,23 +125,23 @@ def _log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None
     maximum = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
     if maximum is None:
         return None
-    shifted = emit(np.subtract, (x, maximum), {})
-    total = _lower_reduction(emit, np.add, emit(np.exp, (shifted,), {}), axis, True)
-    return emit(np.subtract, (shifted, emit(np.log, (total,), {})), {})
+    shifted_x = emit(np.subtract, (x, maximum), {})
+    exponential_sums = _lower_reduction(emit, np.add, emit(np.exp, (shifted_x,), {}), axis, True)
+    return emit(np.subtract, (shifted_x, emit(np.log, (exponential_sums,), {})), {})
 
 
-def _binary(ufunc: np.ufunc) -> Any:
-    def binary(emit: Emit, x1: Any, x2: Any) -> np.ndarray | None:
+def _binary_rule(ufunc: np.ufunc) -> Any:
+    def emit_binary(emit: Emit, x1: Any, x2: Any) -> np.ndarray | None:
         """Emits a ufunc for a number as first operand, a call that dispatch would make by its slow path."""
         if x1.__class__ not in (int, float) or x2.__class__ is not np.ndarray or x2.dtype.char not in "fd":
             return None
         return emit(ufunc, (promotion.common(x1, x2)[0], x2), {})
 
-    return binary
+    return emit_binary
 
 
-def _transform(name: str, dtype_chars: str, halved: bool = False) -> Any:
-    def transform(
+def _transform_rule(name: str, dtype_chars: str, halved: bool = False) -> Any:
+    def emit_transform(
         emit: Emit,
         x: np.ndarray,
         n: int | None = None,
@@ -157,11 +157,11 @@ def _transform(name: str, dtype_chars: str, halved: bool = False) -> Any:
         )
         return emit(getattr(np.fft, name), (x, length, axis_index, norm), {})
 
-    return transform
+    return emit_transform
 
 
 def _rsqrt(emit: Emit, x: np.ndarray) -> np.ndarray | None:
-    return _binary(np.divide)(emit, 1, emit(np.sqrt, (x,), {})) if x.dtype.char in "fd" else None
+    return _binary_rule(np.divide)(emit, 1, emit(np.sqrt, (x,), {})) if x.dtype.char in "fd" else None
 
 
 def _cast(emit: Emit, x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
@@ -218,8 +218,8 @@ def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
         NumpyReductionOps.sum: _sum,
         NumpyReductionOps.sum.__fast__.native: _sum_of_few,  # type: ignore[attr-defined]
         NumpyReductionOps.mean: _mean,
-        NumpyReductionOps.max: _extreme(np.maximum),
-        NumpyReductionOps.min: _extreme(np.minimum),
+        NumpyReductionOps.max: _extreme_rule(np.maximum),
+        NumpyReductionOps.min: _extreme_rule(np.minimum),
         logsumexp: _logsumexp,
         NumpyLayersOps.linear: _linear,
         NumpyShapeOps.reshape: _reshape,
@@ -230,15 +230,15 @@ def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
         NumpyIndexingOps.get_item: _get_item,
         NumpyActivationOps.softmax: _softmax,
         NumpyActivationOps.log_softmax: _log_softmax,
-        NumpyFftOps.fft: _transform("fft", "fdFD"),
-        NumpyFftOps.ifft: _transform("ifft", "fdFD"),
-        NumpyFftOps.rfft: _transform("rfft", "fd"),
-        NumpyFftOps.irfft: _transform("irfft", "fdFD", halved=True),
+        NumpyFftOps.fft: _transform_rule("fft", "fdFD"),
+        NumpyFftOps.ifft: _transform_rule("ifft", "fdFD"),
+        NumpyFftOps.rfft: _transform_rule("rfft", "fd"),
+        NumpyFftOps.irfft: _transform_rule("irfft", "fdFD", halved=True),
         NumpyMathOps.rsqrt: _rsqrt,
         NumpyTensorOps.cast: _cast,
         NumpyShapeOps.matrix_transpose: _matrix_transpose,
         NumpyShapeOps.matrix_transpose.__fast__.native: _matrix_transpose,  # type: ignore[attr-defined]
-        **{getattr(NumpyMathOps, ufunc.__name__): _binary(ufunc) for ufunc in _ARITHMETIC},
+        **{getattr(NumpyMathOps, ufunc.__name__): _binary_rule(ufunc) for ufunc in _ARITHMETIC},
     }
 
 
@@ -281,7 +281,7 @@ class NumpyRecorder(Recorder):
             UnrecordableError: if the call cannot be repeated.
         """
         function, args, keywords = _native_call(self.backend, spec, values)
-        if not self._places_in(values) <= self._places_in([*args, *keywords.values()]):
+        if not self._registers_in(values) <= self._registers_in([*args, *keywords.values()]):
             raise UnrecordableError(f"{spec.name}() converts a tensor")
         if self.ops is None:
             return self.call_native(function, args, keywords)
@@ -317,14 +317,14 @@ class NumpyRecorder(Recorder):
             return self.call_native(function.__promoted__, args, {})  # type: ignore[attr-defined]
         return self.note_call(function, args, keywords, function(*args, **keywords)) if result is None else result
 
-    def _places_in(self, values: Sequence[Any]) -> set[int]:
+    def _registers_in(self, values: Sequence[Any]) -> set[int]:
         """Returns the registers of the values in nested lists and tuples."""
         registers = set()
         for value in values:
             if value.__class__ is self.tensor_type and id(value) in self._places:
                 registers.add(int(self._places[id(value)]))
             elif value.__class__ is list or value.__class__ is tuple:
-                registers |= self._places_in(value)
+                registers |= self._registers_in(value)
         return registers
 
 
@@ -339,11 +339,11 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
     if probe is None:
         probe = probe_by_op[spec.name] = _call_probe(backend, spec)
     names = parameter_names(spec)
-    count = sum(parameter.keyword_only for parameter in spec.parameters)
-    positional_count = len(values) - count
+    keyword_count = sum(parameter.keyword_only for parameter in spec.parameters)
+    positional_count = len(values) - keyword_count
     native_call = probe(
         *values[:positional_count],
-        **{f"p{len(names) - count + i}": value for i, value in enumerate(values[positional_count:])},
+        **{f"p{len(names) - keyword_count + i}": value for i, value in enumerate(values[positional_count:])},
     )
     if native_call is not None:
         native_function, args, keywords = native_call
@@ -351,8 +351,8 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
             names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()
         }
         return native_function, args, value_by_name
-    positional, keywords = convert_arguments(backend, spec.parameters, tuple(values))
-    return backend.implementation(spec), positional, keywords
+    positional_args, keywords = convert_arguments(backend, spec.parameters, tuple(values))
+    return backend.implementation(spec), positional_args, keywords
 
 
 def _call_probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:

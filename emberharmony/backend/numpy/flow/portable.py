@@ -31,24 +31,24 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
         UnrecordableError: if nothing is computed.
     """
     calls = recorder.ops or []
-    is_left_out = [x.__class__ is not Register or _is_view(recorder, inputs, calls, x) for x in outputs]
-    computed_outputs = [x for x, is_left in zip(outputs, is_left_out, strict=True) if not is_left]
+    left_out_flags = [x.__class__ is not Register or _is_view(recorder, inputs, calls, x) for x in outputs]
+    computed_outputs = [x for x, is_left in zip(outputs, left_out_flags, strict=True) if not is_left]
     program, _ = recorder.program(inputs, computed_outputs, calls)
     if not any(isinstance(call.function, str) for call in program.calls):
         raise UnrecordableError("it computes nothing")
     drawing_calls = [call for call in program.calls if call.draws]
-    program, constants = _of_arrays(recorder, program, drawing_calls)
+    program, constants = _program_of_arrays(recorder, program, drawing_calls)
     draw_functions = [call.function for call in drawing_calls]
     run_program = backend.compile_program(program)
-    if not draw_functions and not constants and not any(is_left_out):
+    if not draw_functions and not constants and not any(left_out_flags):
         return run_program
-    without_draws = [call for call in recorder.calls if not call.draws]
-    replay = replay_of(recorder, inputs, [x for x, y in zip(outputs, is_left_out, strict=True) if y], without_draws)
+    drawless_calls = [call for call in recorder.calls if not call.draws]
+    replay = replay_of(recorder, inputs, [x for x, y in zip(outputs, left_out_flags, strict=True) if y], drawless_calls)
 
     def run_all(input_arrays: Sequence[Any]) -> list[Any]:
         arrays = iter(run_program([*input_arrays, *[draw() for draw in draw_functions], *constants]))
         replayed_outputs = iter(replay(input_arrays))
-        return [next(replayed_outputs if is_left else arrays) for is_left in is_left_out]
+        return [next(replayed_outputs if is_left else arrays) for is_left in left_out_flags]
 
     return run_all
 
@@ -60,11 +60,11 @@ def _is_view(recorder: NumpyRecorder, inputs: int, calls: Sequence[ProgramCall],
     return any(np.may_share_memory(register_value, x) for x in (*input_arrays, *constants))
 
 
-def _of_arrays(
+def _program_of_arrays(
     recorder: NumpyRecorder, program: Program, drawing_calls: Sequence[ProgramCall]
 ) -> tuple[Program, list[np.ndarray]]:
     """Returns a program whose random draws and constant arrays are further inputs, and these constants."""
-    calls = [call._replace(**_plain_arguments(recorder, call)) for call in program.calls if not call.draws]
+    calls = [call._replace(**_portable_arguments(recorder, call)) for call in program.calls if not call.draws]
     constant_by_id = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
     registers = [x for call in calls for x in call.results]
     register_by_index: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
@@ -75,8 +75,8 @@ def _of_arrays(
     register_by_index.update({x: Register(first_index + len(register_by_id) + i) for i, x in enumerate(registers)})
     converted_calls = [
         call._replace(
-            args=_with_registers(call.args, register_by_index, register_by_id),
-            keywords=_with_registers(call.keywords, register_by_index, register_by_id),
+            args=_replace_registers(call.args, register_by_index, register_by_id),
+            keywords=_replace_registers(call.keywords, register_by_index, register_by_id),
             results=tuple(register_by_index[x] for x in call.results),
         )
         for call in calls
@@ -85,27 +85,27 @@ def _of_arrays(
     return Program(first_index + len(register_by_id), tuple(converted_calls), outputs), [*constant_by_id.values()]
 
 
-def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
+def _portable_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
     """Returns the arguments of a recorded op call without objects of NumPy, such as scalars, other than arrays."""
     parameter_by_name = {parameter.name: parameter for parameter in OPS[call.function].parameters}
     positional_parameters = [parameter for parameter in parameter_by_name.values() if not parameter.keyword_only]
 
-    def plain_value(value: Any, is_tensor: bool) -> Any:
+    def portable_value(value: Any, is_tensor: bool) -> Any:
         if isinstance(value, np.generic):
             return np.asarray(value) if is_tensor else value.item()
         if value.__class__ is tuple or value.__class__ is list:
-            return value.__class__([plain_value(x, is_tensor) for x in value])
+            return value.__class__([portable_value(x, is_tensor) for x in value])
         if value.__class__ is slice:
-            return slice(*[plain_value(x, False) for x in (value.start, value.stop, value.step)])
+            return slice(*[portable_value(x, False) for x in (value.start, value.stop, value.step)])
         return value
 
     args = tuple(
         [
-            plain_value(x, positional_parameters[min(i, len(positional_parameters) - 1)].role != "Value")
+            portable_value(x, positional_parameters[min(i, len(positional_parameters) - 1)].role != "Value")
             for i, x in enumerate(call.args)
         ]
     )
-    options = tuple([(name, plain_value(x, parameter_by_name[name].role != "Value")) for name, x in call.keywords])
+    options = tuple([(name, portable_value(x, parameter_by_name[name].role != "Value")) for name, x in call.keywords])
     return {"args": args, "keywords": options}
 
 
@@ -118,12 +118,12 @@ def _arrays_in(value: Any) -> Iterator[np.ndarray]:
             yield from _arrays_in(item)
 
 
-def _with_registers(value: Any, places: dict[int, Register], registers: dict[int, Register]) -> Any:
+def _replace_registers(value: Any, register_by_index: dict[int, Register], register_by_id: dict[int, Register]) -> Any:
     """Returns nested tuples and lists with registers renumbered, and arrays replaced by registers."""
     if value.__class__ is Register:
-        return places[value]
+        return register_by_index[value]
     if value.__class__ is np.ndarray:
-        return registers[id(value)]
+        return register_by_id[id(value)]
     if value.__class__ is tuple or value.__class__ is list:
-        return value.__class__([_with_registers(x, places, registers) for x in value])
+        return value.__class__([_replace_registers(x, register_by_index, register_by_id) for x in value])
     return value

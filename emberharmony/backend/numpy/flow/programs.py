@@ -76,15 +76,15 @@ def can_overwrite_inputs(program: Program) -> bool:
 
 
 def overwrite_calls(
-    update: Update, columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]
+    update: Update, columns: Sequence[Sequence[np.ndarray]], scratch_by_program: dict[Any, Any]
 ) -> list[Iterable[tuple[Any, ...]]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwrite_calls`."""
     program = update.program
     # Another thread that makes a step of the same optimizer finds no scratch memory and makes its own.
-    scratch = kept.pop(program, None) or _scratch_memory(program, columns[0])
+    scratch = scratch_by_program.pop(program, None) or _scratch_memory(program, columns[0])
     column_by_register = {x: columns[column] for x, column in (program.output_slots or {}).items()}
     runs = _blockwise_runs(update, columns, column_by_register, scratch)
-    return [[(deque, runs, 0), (kept.clear,), (kept.__setitem__, program, scratch)]]
+    return [[(deque, runs, 0), (scratch_by_program.clear,), (scratch_by_program.__setitem__, program, scratch)]]
 
 
 class _Scratch(NamedTuple):
@@ -103,7 +103,7 @@ class _Scratch(NamedTuple):
 
 def _scratch_memory(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
     """Returns the memory for intermediate results, which each array or block uses again."""
-    shapes = list(map(_SHAPE, _in_blocks(arrays)))
+    shapes = list(map(_SHAPE, _split_into_blocks(arrays)))
     distinct_shapes = {*shapes}
     columns: dict[int, list[np.ndarray]] = {}
     largest_size = max(map(math.prod, distinct_shapes))
@@ -115,7 +115,7 @@ def _scratch_memory(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
     return _Scratch(len(shapes) > len(arrays), columns)
 
 
-def _in_blocks(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+def _split_into_blocks(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """Returns arrays, of which those longer than a block are replaced by their blocks."""
     blocks: list[np.ndarray] = []
     for array in arrays:
@@ -144,7 +144,7 @@ def _blockwise_runs(
         registers[register] = arrays
     if scratch.in_blocks:
         for register in (*range(program.inputs), *outputs):
-            registers[register] = _in_blocks(registers[register])
+            registers[register] = _split_into_blocks(registers[register])
     registers += [repeat(np.asarray(update.numbers[i], dtype)) for i in program.numbers]
     # `zip` takes from the iterables in their order, so an op runs when those before it have run for the same block.
     native_moves = [
@@ -156,8 +156,8 @@ def _blockwise_runs(
 
 def _native_function(op: Any) -> Callable[..., Any]:
     """Returns the function of an op, or of a function of NumPy, that takes the array to write into as its last one."""
-    native: Callable[..., Any] = _NATIVES.get(getattr(op, "__name__", op), op)
-    return native
+    native_function: Callable[..., Any] = _NATIVES.get(getattr(op, "__name__", op), op)
+    return native_function
 
 
 class Blocks:

@@ -57,8 +57,10 @@ def replay_of(
         runner: what makes runs of elementwise calls.
     """
     program, output_registers = recorder.program(inputs, outputs, calls)
-    values = recorder.values
-    program = join_runs(program, partial(_blocks_of, values, runner), lambda x: not values[x].ndim, runner)
+    recorded_values = recorder.values
+    program = join_runs(
+        program, partial(_block_shape_and_dtype, recorded_values, runner), lambda x: not recorded_values[x].ndim, runner
+    )
     memory = _ArrayMemory(recorder, program, output_registers)
     source = _ReplaySource(program, memory_targets(program, memory), memory)
     return source.function(source.expressions(outputs, output_registers))
@@ -91,7 +93,7 @@ def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
     return guard
 
 
-def _blocks_of(values: Sequence[Any], runner: type[Blocks], call: ProgramCall) -> Any:
+def _block_shape_and_dtype(values: Sequence[Any], runner: type[Blocks], call: ProgramCall) -> Any:
     """Returns the shape and the dtype of the arrays of a call that may be made block by block; None if it may not."""
     result_array, function = values[call.results[0]], call.function
     if not isinstance(function, np.ufunc) or function.signature is not None or call.keywords:
@@ -111,8 +113,8 @@ def _blocks_of(values: Sequence[Any], runner: type[Blocks], call: ProgramCall) -
         operand = values[x] if x.__class__ is Register else x
         if operand.__class__ is not np.ndarray or operand.dtype != result_array.dtype:
             return None
-        is_whole = x.__class__ is Register and operand.shape == result_array.shape and operand.flags.c_contiguous
-        if operand.ndim and not is_whole:
+        is_full_array = x.__class__ is Register and operand.shape == result_array.shape and operand.flags.c_contiguous
+        if operand.ndim and not is_full_array:
             return None
     return result_array.shape, result_array.dtype
 
@@ -142,7 +144,11 @@ class _ArrayMemory(ProgramMemory):
             # An unknown function may return an operand or a new array, depending on values.
             yield (
                 result,
-                [x for x in call.operands if not is_known(call) or np.may_share_memory(result_array, self.values[x])],
+                [
+                    x
+                    for x in call.operands
+                    if not has_known_shape(call) or np.may_share_memory(result_array, self.values[x])
+                ],
             )
 
     def _roots(
@@ -152,10 +158,12 @@ class _ArrayMemory(ProgramMemory):
         roots_by_register = {i: frozenset((i,)) for i in range(self._inputs)}
         for call in calls:
             for result in call.results:
-                is_own = is_known(call) and call.function not in METHODS and self.values[result].base is None
+                owns_result = (
+                    has_known_shape(call) and call.function not in METHODS and self.values[result].base is None
+                )
                 owner_sets = [roots_by_register[places[x]] for x in memory_sources[result]]
-                if not owner_sets or not is_known(call):
-                    owner_sets.append(frozenset((int(result) if is_own else _FOREIGN,)))
+                if not owner_sets or not has_known_shape(call):
+                    owner_sets.append(frozenset((int(result) if owns_result else _FOREIGN,)))
                 roots_by_register[result] = frozenset().union(*owner_sets)
         return roots_by_register
 
@@ -223,15 +231,15 @@ class _ReplaySource(NumpySource):
                 expressions.append(f"{self.name_of(output)}.copy()")
                 continue
             # Equal calls are merged into one, but the results that the function returns for them must not share memory.
-            common_roots, earlier_calls = merged_registers & self.memory.roots(output), self.memory.before
-            close_values = [
+            common_roots, roots_before_merging = merged_registers & self.memory.roots(output), self.memory.before
+            sharing_values = [
                 x
                 for x, y in earlier_pairs
-                if common_roots & self.memory.roots(y) and not earlier_calls[value] & earlier_calls[x]
+                if common_roots & self.memory.roots(y) and not roots_before_merging[value] & roots_before_merging[x]
             ]
-            if not close_values:
+            if not sharing_values:
                 earlier_pairs.append((value, output))
-            expressions.append(self.names[output] + (".copy()" if close_values else ""))
+            expressions.append(self.names[output] + (".copy()" if sharing_values else ""))
         return expressions
 
     def statements(self, place: int, call: ProgramCall) -> list[str]:
@@ -240,25 +248,25 @@ class _ReplaySource(NumpySource):
         return [*self._statements(call), *([f"del {', '.join(freed_registers)}"] if freed_registers else [])]
 
     def _statements(self, call: ProgramCall) -> list[str]:
-        function, wrapped = call.function, call.wrapped
+        function, needs_wrap = call.function, call.wrapped
         keywords = tuple(pair for pair in call.keywords if pair[1] is not ...)
         replayed_call = call._replace(args=self._with_numbers_as_arrays(call), keywords=keywords)
         if call.results[0] in self.targets:
             return super().statements(0, replayed_call)
-        if wrapped and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
+        if needs_wrap and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
             # With `out=...` the result is an array without axes, not a scalar, which `wrap` would have to convert.
             if function in REDUCTIONS.values():
                 x, axis, _, _, keepdims, *initial = replayed_call.args
                 options = ("keepdims", keepdims), *(("initial", number) for number in initial)
                 replayed_call = replayed_call._replace(args=(x, axis), keywords=options)
             replayed_call = replayed_call._replace(keywords=(*replayed_call.keywords, ("out", ...)))
-            wrapped = False
+            needs_wrap = False
         elif len(keywords) < len(call.keywords) and not self.values[call.results[0]].ndim:
             replayed_call = replayed_call._replace(keywords=(*keywords, ("out", ...)))
         (line,) = super().statements(0, replayed_call)
         targets, _, expression = line.partition(" = ")
-        lines = [f"{targets} = wrap({expression})" if wrapped else line]
-        if not is_known(call):
+        lines = [f"{targets} = wrap({expression})" if needs_wrap else line]
+        if not has_known_shape(call):
             shapes = [(self.names[result], self.values[result].shape) for result in call.results]
             lines += [f"if {name}.shape != {shape}: raise Changed" for name, shape in shapes]
         return lines
@@ -276,7 +284,7 @@ class _ReplaySource(NumpySource):
         return call.args
 
 
-def is_known(call: ProgramCall) -> bool:
+def has_known_shape(call: ProgramCall) -> bool:
     """Returns whether the shapes of a call's operands determine the shape of its result."""
     function = call.function
     if isinstance(function, (np.ufunc, Blocks)) or function in _KNOWN:

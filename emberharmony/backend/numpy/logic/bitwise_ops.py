@@ -5,13 +5,13 @@ import numpy as np
 from emberharmony.backend.promote import direct
 
 
-def _clip_counts(count: np.ndarray) -> np.ndarray:
+def _clip_counts(shift_counts: np.ndarray) -> np.ndarray:
     """Returns shift counts, in which those below 0 or above the width of the dtype are set to the width.
 
     NumPy documents no results for negative counts, and a shift by the width gives the result wanted for all of them.
     """
-    width = count.dtype.itemsize * 8
-    return np.where((count < 0) | (count > width), width, count).astype(count.dtype)
+    width = shift_counts.dtype.itemsize * 8
+    return np.where((shift_counts < 0) | (shift_counts > width), width, shift_counts).astype(shift_counts.dtype)
 
 
 class NumpyBitwiseOps:

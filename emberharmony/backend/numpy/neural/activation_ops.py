@@ -41,16 +41,16 @@ def _exp_of_minus_abs(x: np.ndarray) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    code = x.dtype.char
+    dtype_code = x.dtype.char
     if x.size > _FEW and np.minimum.reduce(x, None) > _LEAST:
         result = np.negative(x)
         np.exp(result, result)
-        result += _ONE[code]
+        result += _ONE[dtype_code]
         return np.reciprocal(result, result)
     # The sigmoid of numbers above this bound is 1.
-    result = np.minimum(x, _MOST[code])
+    result = np.minimum(x, _MOST[dtype_code])
     np.exp(result, result)
-    result /= result + _ONE[code]
+    result /= result + _ONE[dtype_code]
     return result
 
 
@@ -117,7 +117,7 @@ def _is_floating(x: np.ndarray) -> bool:
     return x.dtype.char in "fd" and x.size > 0 and x.ndim > 0
 
 
-def _minus_maximum(x: np.ndarray, axis: Any) -> np.ndarray:
+def _subtract_maximum(x: np.ndarray, axis: Any) -> np.ndarray:
     """Returns `x` less its maximum over axes, as a new array."""
     return np.subtract(x, fold(np.maximum, x, axis, True))
 
@@ -170,11 +170,11 @@ class NumpyActivationOps:
         if x.size > _FEW and np.maximum.reduce(x, None) < _HIGHEST:
             # Do not subtract the maxima of rows, because those of many short rows take longer than all other steps.
             result = np.exp(x)
-            total = fold(np.add, result, axis, True)
-            if np.minimum.reduce(total, None) > _SMALLEST:
-                result /= total
+            exponential_sums = fold(np.add, result, axis, True)
+            if np.minimum.reduce(exponential_sums, None) > _SMALLEST:
+                result /= exponential_sums
                 return result
-        result = _minus_maximum(x, axis)
+        result = _subtract_maximum(x, axis)
         np.exp(result, result)
         result /= fold(np.add, result, axis, True)
         return result
@@ -182,7 +182,7 @@ class NumpyActivationOps:
     def log_softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
         if not _is_floating(x):
             return self.composed("log_softmax")(x, axis)
-        result = _minus_maximum(x, axis)
-        total = fold(np.add, np.exp(result), axis, True)
-        result -= np.log(total, total)
+        result = _subtract_maximum(x, axis)
+        exponential_sums = fold(np.add, np.exp(result), axis, True)
+        result -= np.log(exponential_sums, exponential_sums)
         return result

@@ -19,8 +19,8 @@ class NumpyLayersOps:
     ) -> np.ndarray:
         dtype = x.dtype
         factor = weight.T if transposed else weight
-        is_plain = dtype.char in "fd" and weight.dtype == dtype and factor.ndim == 2 and x.size > 0
-        is_fitting = is_plain and x.shape[-1:] == factor.shape[:1]
+        is_supported = dtype.char in "fd" and weight.dtype == dtype and factor.ndim == 2 and x.size > 0
+        is_fitting = is_supported and x.shape[-1:] == factor.shape[:1]
         if not is_fitting or (bias is not None and (bias.dtype != dtype or bias.shape != factor.shape[1:])):
             return self.composed("linear")(x, weight, bias, transposed)
         # NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.

@@ -41,12 +41,12 @@ def cross_entropy_with_slope(
         return None  # as unsigned integers, negative ids are too large
     rows = input.reshape(-1, class_count)
     rows = rows - np.maximum.reduce(rows, -1, keepdims=True)
-    target_places = np.arange(len(rows)), target.reshape(-1)
-    target_scores = rows[target_places]
+    target_indices = np.arange(len(rows)), target.reshape(-1)
+    target_scores = rows[target_indices]
     np.exp(rows, rows)
     exponential_sums = np.add.reduce(rows, -1, keepdims=True)
     rows /= exponential_sums
-    rows[target_places] -= 1.0
+    rows[target_indices] -= 1.0
     rows *= np.divide(1.0, len(rows), dtype=rows.dtype)
     losses = np.log(exponential_sums, exponential_sums).reshape(-1)
     losses -= target_scores
@@ -66,16 +66,16 @@ class NumpyLossesOps:
     def sparse_categorical_crossentropy(
         self, target: np.ndarray, output: np.ndarray, from_logits: bool = False, axis: int = -1
     ) -> np.ndarray:
-        is_plain = output.dtype.char in "fd" and target.dtype.kind == "i" and target.shape == output.shape[:-1]
-        if not (is_plain and from_logits and axis == -1 and output.size):
+        is_supported = output.dtype.char in "fd" and target.dtype.kind == "i" and target.shape == output.shape[:-1]
+        if not (is_supported and from_logits and axis == -1 and output.size):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         class_count = output.shape[-1]
         rows, labels = output.reshape(-1, class_count), target.reshape(-1)
         is_valid = (labels >= 0) & (labels < class_count)
-        shifted = rows - rows.max(-1, keepdims=True)
-        target_scores = shifted[np.arange(len(rows)), np.where(is_valid, labels, 0)]
-        np.exp(shifted, shifted)
-        losses = np.log(shifted.sum(-1))
+        logits = rows - rows.max(-1, keepdims=True)
+        target_scores = logits[np.arange(len(rows)), np.where(is_valid, labels, 0)]
+        np.exp(logits, logits)
+        losses = np.log(logits.sum(-1))
         losses -= target_scores
         return np.where(is_valid, losses, losses.dtype.type(0)).reshape(target.shape)
 
@@ -98,11 +98,11 @@ class NumpyLossesOps:
         is_kept = shared_losses.unignored_mask(target, class_count, as_index(ignore_index))
         labels = (target if is_kept is None else np.where(is_kept, target, 0)).reshape(-1)
         rows = (input if class_axis == input.ndim - 1 else np.moveaxis(input, class_axis, -1)).reshape(-1, class_count)
-        shifted = rows - rows.max(-1, keepdims=True)
-        losses = shifted[np.arange(len(rows)), labels]
-        score_sums = None if not label_smoothing else np.add.reduce(shifted, -1) if weight is None else shifted @ weight
-        np.exp(shifted, shifted)
-        log_sums = np.log(np.add.reduce(shifted, -1))
+        logits = rows - rows.max(-1, keepdims=True)
+        losses = logits[np.arange(len(rows)), labels]
+        score_sums = None if not label_smoothing else np.add.reduce(logits, -1) if weight is None else logits @ weight
+        np.exp(logits, logits)
+        log_sums = np.log(np.add.reduce(logits, -1))
         losses = np.subtract(log_sums, losses, losses)
         label_weights = None if weight is None else weight[labels]
         if label_weights is not None:
@@ -121,11 +121,11 @@ class NumpyLossesOps:
             label_weights = is_kept if label_weights is None else np.where(is_kept, label_weights, zero)
         if reduction == "none":
             return losses.reshape(target.shape)
-        total = np.add.reduce(losses, keepdims=True)
+        loss = np.add.reduce(losses, keepdims=True)
         if reduction == "mean":
             if label_weights is None:
-                total /= len(losses)
+                loss /= len(losses)
             else:
                 with np.errstate(invalid="ignore"):  # no position counts
-                    total /= np.add.reduce(label_weights, dtype=losses.dtype)
-        return total.reshape(())
+                    loss /= np.add.reduce(label_weights, dtype=losses.dtype)
+        return loss.reshape(())

@@ -16,7 +16,7 @@ else:
     shared_normalization = Deferred("emberharmony.backend.shared.neural.normalization")
 
 
-def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
+def _is_supported(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
     """Returns whether all tensors are float32, or all float64, and `x` has elements."""
     dtype = x.dtype
     return (
@@ -24,18 +24,18 @@ def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
     )
 
 
-def _centre_and_variance(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centred_mean_and_variance(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns a tensor less its mean over axes, the mean and the variance."""
-    count = math.prod(x.shape[a] for a in axes)
-    center = fold(np.add, x, axes, True)
-    center /= count
-    centred = np.subtract(x, center)
+    element_count = math.prod(x.shape[a] for a in axes)
+    mean = fold(np.add, x, axes, True)
+    mean /= element_count
+    centred_x = np.subtract(x, mean)
     if axes == (x.ndim - 1,):
-        variance = np.vecdot(centred, centred).reshape(center.shape)  # without a tensor of the squares
+        variance = np.vecdot(centred_x, centred_x).reshape(mean.shape)  # without a tensor of the squares
     else:
-        variance = fold(np.add, np.square(centred), axes, True)
-    variance /= count
-    return centred, center, variance
+        variance = fold(np.add, np.square(centred_x), axes, True)
+    variance /= element_count
+    return centred_x, mean, variance
 
 
 class NumpyNormalizationOps:
@@ -59,12 +59,12 @@ class NumpyNormalizationOps:
         epsilon_value = shared_normalization.EPSILON if epsilon is None else epsilon
         last_shape = x.shape[-1:]
         is_suited = axis == -1 and not rms_scaling and all(w is None or w.shape == last_shape for w in (gamma, beta))
-        if not is_suited or not last_shape or not _is_plain(x, epsilon_value, gamma, beta):
+        if not is_suited or not last_shape or not _is_supported(x, epsilon_value, gamma, beta):
             composed_result: np.ndarray = self.composed("layer_normalization")(
                 x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
             )
             return composed_result
-        result, _, variance = _centre_and_variance(x, (x.ndim - 1,))
+        result, _, variance = _centred_mean_and_variance(x, (x.ndim - 1,))
         variance += epsilon_value
         result *= np.reciprocal(np.sqrt(variance, variance), variance)
         if gamma is not None:
@@ -82,11 +82,11 @@ class NumpyNormalizationOps:
         epsilon: Any = 1e-3,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         channel_axis = shared_normalization.check_channels(x.shape, axis, scale, offset)
-        if x.ndim < 2 or not _is_plain(x, epsilon, offset, scale):
+        if x.ndim < 2 or not _is_supported(x, epsilon, offset, scale):
             outputs: tuple[np.ndarray, np.ndarray, np.ndarray]
             outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return outputs
-        result, center, variance = _centre_and_variance(x, [a for a in range(x.ndim) if a != channel_axis])
+        result, mean, variance = _centred_mean_and_variance(x, [a for a in range(x.ndim) if a != channel_axis])
         factor = variance + epsilon
         np.reciprocal(np.sqrt(factor, factor), factor)
         if scale is not None:
@@ -94,4 +94,4 @@ class NumpyNormalizationOps:
         result *= factor
         if offset is not None:
             result += offset.reshape(factor.shape)
-        return result, center.reshape(-1), variance.reshape(-1)
+        return result, mean.reshape(-1), variance.reshape(-1)

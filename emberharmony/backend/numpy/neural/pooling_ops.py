@@ -34,9 +34,9 @@ def _plan_without_padding(shape: tuple[int, ...], size: int, strides: int | None
 def _quick_average(x: np.ndarray, size: int, strides: int | None, *_usual: Any) -> np.ndarray:
     """Returns the mean of each window, without padding."""
     plan, n = _plan_without_padding(x.shape, size, strides), x.ndim - 2
-    total: np.ndarray = np.add.reduce(windows_of(x, plan), tuple(range(n + 1, 2 * n + 1)))
-    total /= size**n
-    return total
+    window_means: np.ndarray = np.add.reduce(windows_of(x, plan), tuple(range(n + 1, 2 * n + 1)))
+    window_means /= size**n
+    return window_means
 
 
 _PLAIN = f"{{0}}.dtype.char in 'fd' and {{0}}.ndim > 2 and 0 < {{0}}.size < {_FEW}"

@@ -41,44 +41,44 @@ class NumpyQuantizationOps:
             composite = self.composed("quantized_matmul")
             return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
         vectors, scales, biases = (array.astype(np.float32, copy=False) for array in (x, scales, biases))
-        multiply = _quantized_product if transpose else _transposed_product
+        product_function = _quantized_product if transpose else _transposed_product
         weight_bytes = np.ascontiguousarray(w).view(np.uint8)
-        result = multiply(vectors.reshape(-1, x.shape[-1]), weight_bytes, scales, biases, bits)
+        result = product_function(vectors.reshape(-1, x.shape[-1]), weight_bytes, scales, biases, bits)
         return result.reshape(*x.shape[:-1], result.shape[-1]).astype(result_dtype, copy=False)
 
 
-def _quantized_product(x: Array, small: Array, scales: Array, biases: Array, bits: int) -> Array:
+def _quantized_product(x: Array, weight_bytes: Array, scales: Array, biases: Array, bits: int) -> Array:
     """Returns `x @ matrix.T`, for x (vectors, columns) and the bytes of a matrix (rows, columns * bits / 8)."""
     plane_count, group_count = 8 // bits, scales.shape[1]
     x_planes = np.ascontiguousarray(x.reshape(len(x), -1, plane_count).transpose(2, 1, 0))
     result = x.reshape(len(x), group_count, -1).sum(-1) @ biases.T
-    for row_slice, scaled_values in _scaled_rows(small, scales, bits):
+    for row_slice, scaled_values in _scaled_rows(weight_bytes, scales, bits):
         result[:, row_slice] += np.matmul(scaled_values, x_planes).sum(0).T
     return result
 
 
-def _transposed_product(y: Array, small: Array, scales: Array, biases: Array, bits: int) -> Array:
+def _transposed_product(y: Array, weight_bytes: Array, scales: Array, biases: Array, bits: int) -> Array:
     """Returns `y @ matrix`, for y (vectors, rows) and the bytes of a quantised matrix."""
     plane_count, group_count = 8 // bits, scales.shape[1]
-    plane_sums = np.zeros((plane_count, len(y), small.shape[1]), np.float32)
-    for row_slice, scaled_values in _scaled_rows(small, scales, bits):
+    plane_sums = np.zeros((plane_count, len(y), weight_bytes.shape[1]), np.float32)
+    for row_slice, scaled_values in _scaled_rows(weight_bytes, scales, bits):
         plane_sums += np.matmul(y[:, row_slice], scaled_values)
     result = np.ascontiguousarray(plane_sums.transpose(1, 2, 0)).reshape(len(y), group_count, -1)
     result += (y @ biases)[..., None]
     return result.reshape(len(y), -1)
 
 
-def _scaled_rows(small: Array, scales: Array, bits: int) -> Any:
+def _scaled_rows(weight_bytes: Array, scales: Array, bits: int) -> Any:
     """Yields slices of rows, and their integers times the scales, (planes, rows, columns / planes).
 
     A plane has the integers of the same bits of each byte: with 4 bits the even columns, then the odd ones. The array
     is the same for all blocks.
     """
-    plane_count, (row_count, width) = 8 // bits, small.shape
+    plane_count, (row_count, width) = 8 // bits, weight_bytes.shape
     scaled_buffer = np.empty((plane_count, min(_ROWS, row_count), width), np.float32)
     for start in range(0, row_count, _ROWS):
         row_slice = slice(start, start + _ROWS)
-        block, value_block = small[row_slice], scaled_buffer[:, : row_count - start]
+        block, value_block = weight_bytes[row_slice], scaled_buffer[:, : row_count - start]
         if plane_count == 1:
             value_block[0] = block
         else:

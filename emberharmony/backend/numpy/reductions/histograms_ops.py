@@ -25,12 +25,12 @@ class NumpyHistogramsOps:
         x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0, sparse: bool = False
     ) -> np.ndarray:
         refuse_sparse("sparse", sparse)
-        host_array = shared_histograms.integers_to_count(x)
+        integers = shared_histograms.integers_to_count(x)
         if weights is None:
-            return np.bincount(host_array, None, minlength)
+            return np.bincount(integers, None, minlength)
         shared_histograms.check_weights(weights, x)
         weights = promotion.floats(weights)
-        return np.bincount(host_array, weights.astype(np.float64), minlength).astype(weights.dtype)
+        return np.bincount(integers, weights.astype(np.float64), minlength).astype(weights.dtype)
 
     @staticmethod
     def histogram(

@@ -66,8 +66,8 @@ def _sum(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtyp
 
 def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
     x = promotion.floats(x)
-    total = fold(np.add, widen_half(x), axis, keepdims)
-    mean = total / (x.size // (total.size or 1))
+    sums = fold(np.add, widen_half(x), axis, keepdims)
+    mean = sums / (x.size // (sums.size or 1))
     return mean if mean.dtype is x.dtype else mean.astype(x.dtype)
 
 
@@ -78,26 +78,30 @@ def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarra
         axes = nonnegative_axes(axis, x.ndim)
         result_shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
         return _divide_by_freedom(squared_deviation_sums(rows).reshape(result_shape), rows.shape[1], correction)
-    centred = x.astype(_accumulation_dtype(x.dtype))
-    total = fold(np.add, centred, axis, True)
-    count = x.size // (total.size or 1)
-    centred -= total / count
-    squared = centred.real**2 + centred.imag**2 if centred.dtype.kind == "c" else np.multiply(centred, centred, centred)
-    return _divide_by_freedom(fold(np.add, squared, axis, keepdims), count, correction)
+    centred_x = x.astype(_accumulation_dtype(x.dtype))
+    sums = fold(np.add, centred_x, axis, True)
+    element_count = x.size // (sums.size or 1)
+    centred_x -= sums / element_count
+    squares = (
+        centred_x.real**2 + centred_x.imag**2
+        if centred_x.dtype.kind == "c"
+        else np.multiply(centred_x, centred_x, centred_x)
+    )
+    return _divide_by_freedom(fold(np.add, squares, axis, keepdims), element_count, correction)
 
 
-def _divide_by_freedom(total: np.ndarray, count: int, correction: Any) -> np.ndarray:
+def _divide_by_freedom(square_sums: np.ndarray, count: int, correction: Any) -> np.ndarray:
     """Returns a sum of squares divided by the degrees of freedom; NaN if there are none."""
     try:
         degrees_of_freedom = count - correction if count > correction else np.nan
     except (TypeError, ValueError):  # NumPy reads no truth value from several numbers
         require_scalar("correction", correction)
         raise
-    return total / degrees_of_freedom
+    return square_sums / degrees_of_freedom
 
 
 def _extreme_op(ufunc: np.ufunc) -> Any:
-    def extreme(x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None) -> np.ndarray:
+    def reduce_extreme(x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None) -> np.ndarray:
         promotion.refuse(x, ("complex",))
         if initial is None:
             return fold(ufunc, x, axis, keepdims)
@@ -110,7 +114,7 @@ def _extreme_op(ufunc: np.ufunc) -> Any:
             promotion.common(x, require_scalar("initial", initial))[1].astype(x.dtype),
         )
 
-    return extreme
+    return reduce_extreme
 
 
 def _array_and_axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
@@ -120,21 +124,21 @@ def _array_and_axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
     return x, axis if x.ndim else nonnegative_axes(axis, 0)[0]
 
 
-def _cumulative(ufunc: np.ufunc) -> Any:
-    def cumulative(x: np.ndarray, axis: int | None = None, dtype: np.dtype | None = None) -> np.ndarray:
+def _accumulation_op(ufunc: np.ufunc) -> Any:
+    def accumulate(x: np.ndarray, axis: int | None = None, dtype: np.dtype | None = None) -> np.ndarray:
         x, axis = _array_and_axis(x, axis)
         x, sum_dtype = _widen_for_sum(x, dtype)
         return ufunc.accumulate(x, axis, _accumulation_dtype(sum_dtype)).astype(sum_dtype, copy=False)
 
-    return cumulative
+    return accumulate
 
 
-def _cumulative_op(ufunc: np.ufunc) -> Any:
-    def cumulative(x: np.ndarray, axis: int | None = None) -> np.ndarray:
+def _cumulative_extreme_op(ufunc: np.ufunc) -> Any:
+    def accumulate(x: np.ndarray, axis: int | None = None) -> np.ndarray:
         promotion.refuse(x, ("complex",))
         return ufunc.accumulate(*_array_and_axis(x, axis))
 
-    return cumulative
+    return accumulate
 
 
 def logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
@@ -142,8 +146,8 @@ def logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
     maximum = np.maximum.reduce(x, axis, None, None, True, -np.inf)
     # Do not subtract an infinite maximum, because inf - inf is NaN.
     shift = np.where(np.isfinite(maximum), maximum, 0)
-    total = np.log(fold(np.add, np.exp(x - shift), axis, True)) + shift
-    return total if keepdims else np.squeeze(total, axis)
+    log_sums = np.log(fold(np.add, np.exp(x - shift), axis, True)) + shift
+    return log_sums if keepdims else np.squeeze(log_sums, axis)
 
 
 _ALONG = (
@@ -163,10 +167,10 @@ class NumpyReductionOps:
     mean = staticmethod(_mean)
     max = staticmethod(_extreme_op(np.maximum))
     min = staticmethod(_extreme_op(np.minimum))
-    cumsum = staticmethod(_cumulative(np.add))
-    cumprod = staticmethod(_cumulative(np.multiply))
-    cummax = staticmethod(_cumulative_op(np.maximum))
-    cummin = staticmethod(_cumulative_op(np.minimum))
+    cumsum = staticmethod(_accumulation_op(np.add))
+    cumprod = staticmethod(_accumulation_op(np.multiply))
+    cummax = staticmethod(_cumulative_extreme_op(np.maximum))
+    cummin = staticmethod(_cumulative_extreme_op(np.minimum))
 
     @staticmethod
     def var(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> np.ndarray:

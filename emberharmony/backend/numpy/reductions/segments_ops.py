@@ -53,7 +53,7 @@ def _segment_reduction(reduction: str) -> Callable[..., np.ndarray]:
     return reduce_segments
 
 
-def _quick_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int, _sorted: bool) -> np.ndarray:
+def _quick_segment_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int, _sorted: bool) -> np.ndarray:
     """Returns the sum of the slices of each segment, for few slices; NumPy checks the upper bound of the ids."""
     if min(segment_ids.tolist()) < 0:
         raise NotImplementedError
@@ -75,7 +75,7 @@ class NumpySegmentsOps:
     The bodies take 1.2 to 3.9 times as long, for few elements.
     """
 
-    segment_sum = staticmethod(fast(_quick_sum, _PLAIN)(_segment_reduction("add")))
+    segment_sum = staticmethod(fast(_quick_segment_sum, _PLAIN)(_segment_reduction("add")))
     segment_prod = staticmethod(_segment_reduction("mul"))
     segment_max = staticmethod(_segment_reduction("max"))
     segment_min = staticmethod(_segment_reduction("min"))

@@ -12,7 +12,7 @@ from emberharmony.core.errors import ShapeError
 _COMPLEX = ("complex",)
 
 
-def _sortable(x: np.ndarray) -> np.ndarray:
+def _as_sortable(x: np.ndarray) -> np.ndarray:
     """Returns bfloat16 as float32, because NumPy does not sort ml_dtypes 0.6's bfloat16 correctly if there are NaN."""
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
@@ -39,7 +39,7 @@ def _argsort(x: np.ndarray, axis: int | None = -1, descending: bool = False, sta
     x, axis = _array_and_axis(x, axis)
     if x.ndim == 0:
         return np.zeros((), np.int64)
-    x = _sortable(x)
+    x = _as_sortable(x)
     return np.argsort(_reverse_order(x) if descending else x, axis, kind="stable")
 
 
@@ -57,7 +57,7 @@ class NumpySortingOps(WithUnique):
         x, axis = _array_and_axis(x, axis)
         if x.ndim == 0:
             return x
-        sortable_x = _sortable(x)
+        sortable_x = _as_sortable(x)
         # Only zeros of different sign are equal and distinguishable, so only they need the slower stable sort.
         algorithm: Literal["stable", "quicksort"] = (
             "stable" if stable and _has_negative_zero(sortable_x) else "quicksort"
@@ -81,16 +81,16 @@ class NumpySortingOps(WithUnique):
     ) -> np.ndarray:
         if sorted_sequence.ndim != 1:
             raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
-        a, b = (_sortable(x) for x in promotion.common(sorted_sequence, values))
+        a, b = (_as_sortable(x) for x in promotion.common(sorted_sequence, values))
         promotion.refuse(a, _COMPLEX)
         sorter_order = None if sorter is None else checked_sorter(sorter, a.size)
         return np.searchsorted(a, b, checked_side(side), sorter_order)  # type: ignore[call-overload]
 
     @staticmethod
     def _unique(x: np.ndarray) -> np.ndarray:
-        return np.unique(_sortable(x)).astype(x.dtype, copy=False)
+        return np.unique(_as_sortable(x)).astype(x.dtype, copy=False)
 
     @staticmethod
     def isin(x1: np.ndarray, x2: np.ndarray, assume_unique: bool = False, *, invert: bool = False) -> np.ndarray:
-        a, b = (_sortable(x) for x in promotion.common(x1, x2))
+        a, b = (_as_sortable(x) for x in promotion.common(x1, x2))
         return np.isin(a, b, invert=invert)

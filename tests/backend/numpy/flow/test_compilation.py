@@ -506,7 +506,7 @@ def test_runs_of_calls_on_large_arrays_give_the_same_bits(
         assert equal(found, function(x, y))
         assert equal(before, (x, y))
     assert len(runs) == 1
-    functions = inspect.getclosurevars(vars(compiled._last)["replay"]).nonlocals.values()
+    functions = inspect.getclosurevars(vars(compiled._last_program)["replay"]).nonlocals.values()
     assert any(isinstance(each, Blocks) for each in functions)
 
 
@@ -528,5 +528,5 @@ def test_a_number_beside_a_tensor_is_an_array_of_its_dtype() -> None:
     compiled = NumpyFunction(lambda x: ops.sum(ops.multiply(ops.exp(x), 2.5)), selection.current())
     for _ in range(2):
         assert equal(compiled(random(3)), np.sum(np.exp(random(3)) * np.float32(2.5)))
-    held = inspect.getclosurevars(vars(compiled._last)["replay"]).nonlocals.values()
+    held = inspect.getclosurevars(vars(compiled._last_program)["replay"]).nonlocals.values()
     assert [(x.dtype, float(x)) for x in held if isinstance(x, np.ndarray)] == [("float32", 2.5)]

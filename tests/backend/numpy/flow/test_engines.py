@@ -14,7 +14,7 @@ import pytest
 from emberharmony import Parameter, errors, ops, optim
 from emberharmony.backend.numpy.flow import engines
 from emberharmony.backend.numpy.flow.compilation import NumpyFunction
-from emberharmony.backend.numpy.flow.engines import Engines, RefusedError, checked_runner, fastest
+from emberharmony.backend.numpy.flow.engines import Engines, RefusedError, checked_runner, fastest_runner_name
 from emberharmony.core import selection
 from emberharmony.core.state import settings
 
@@ -406,7 +406,7 @@ def test_the_fastest_is_found_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {"": iter([3.0, 1.0, 3.0, 3.0, 3.0]), "torch": iter([2.0, 2.0, 0.5, 2.0, 2.0])}
     runners = {name: functools.partial(next, each) for name, each in times.items()}
     monkeypatch.setattr(engines, "_mean_seconds", lambda run, *_: run())
-    assert fastest(runners, [], 1e-3) == "torch"  # type: ignore[arg-type]
+    assert fastest_runner_name(runners, [], 1e-3) == "torch"  # type: ignore[arg-type]
 
 
 def test_engines_have_one_turn_if_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,7 +414,7 @@ def test_engines_have_one_turn_if_it_takes_long(monkeypatch: pytest.MonkeyPatch)
     runners = {name: functools.partial(next, each) for name, each in times.items()}
     monkeypatch.setattr(engines, "_mean_seconds", lambda run, *_: run())
     monkeypatch.setattr(engines, "_MOST", -1.0)
-    assert fastest(runners, [], 1e-3) == "torch"  # type: ignore[arg-type]
+    assert fastest_runner_name(runners, [], 1e-3) == "torch"  # type: ignore[arg-type]
 
 
 def test_a_thread_that_comes_late_chooses_no_engine_again(fakes: dict[str, Any]) -> None:
