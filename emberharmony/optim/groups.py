@@ -215,7 +215,9 @@ class ParameterGroups:
     def __repr__(self) -> str:
         lines = []
         for group in self.param_groups or [self.defaults]:
-            option_texts = [f"{name}={brief(x)}" for name, x in group.items() if name not in ("params", "param_names")]
+            option_texts = [
+                f"{name}={brief(value)}" for name, value in group.items() if name not in ("params", "param_names")
+            ]
             count_texts = [f"{len(group['params'])} parameters"] if "params" in group else []
             lines.append(", ".join([*count_texts, *option_texts]))
         return f"{type(self).__name__}({'; '.join(lines)})"

@@ -30,12 +30,12 @@ def first_state(values: list[Any], states: list[State]) -> State:
         states: the state of each.
     """
     wide_dtype = _state_dtype(values)
-    number_by_name = {name: x for state in states for name, x in state.items() if numbers.is_python(x)}
+    number_by_name = {name: number for state in states for name, number in state.items() if numbers.is_python(number)}
     return {
         "count": ops.convert_to_tensor(0, "int32"),
         "numbers": {
-            name: ops.convert_to_tensor(x, "int32" if isinstance(x, int) else wide_dtype)
-            for name, x in number_by_name.items()
+            name: ops.convert_to_tensor(number, "int32" if isinstance(number, int) else wide_dtype)
+            for name, number in number_by_name.items()
         },
         "parameters": [{name: x for name, x in state.items() if name not in number_by_name} for state in states],
     }
@@ -81,16 +81,16 @@ def _state_dtype(values: list[Any]) -> Wide:
 def _cast_numbers(shared_numbers: State, dtype: Wide) -> State:
     """Returns the common numbers of a state cast to the dtype in which a rule computes them."""
     cast_state = {}
-    for name, x in shared_numbers.items():
-        cast_state[name] = ops.cast(x, dtype)
+    for name, number in shared_numbers.items():
+        cast_state[name] = ops.cast(number, dtype)
     return cast_state
 
 
 def _cast_like(shared_numbers: State, new: State) -> State:
     """Returns the new common numbers of a state cast to the dtypes of the old ones."""
     cast_state = {}
-    for name, x in shared_numbers.items():
-        cast_state[name] = ops.cast(new[name], ops.dtype(x))
+    for name, number in shared_numbers.items():
+        cast_state[name] = ops.cast(new[name], ops.dtype(number))
     return cast_state
 
 

@@ -300,7 +300,9 @@ def dequantize(model: Module) -> dict[str, Module]:
     layers = [layer for _, layer in model.named_modules() if isinstance(layer, (QuantizedLinear, QuantizedEmbedding))]
     if not layers:
         raise ArgumentError(f"dequantize(): {type(model).__name__} has no quantised layer")
-    return _replace_layers(model, {id(part): part.dequantized() for part in layers}, "dequantize")
+    return _replace_layers(
+        model, {id(quantized_layer): quantized_layer.dequantized() for quantized_layer in layers}, "dequantize"
+    )
 
 
 def quantization_error(
@@ -328,8 +330,7 @@ def quantization_error(
         weight_error = ops.subtract(ops.cast(dequantized_values, "float32"), wide_matrix)
         largest_magnitude = ops.max(ops.abs(wide_matrix))
         mean_squares = [
-            ops.mean(ops.square(ops.divide(dequantized_values, largest_magnitude)))
-            for dequantized_values in (weight_error, wide_matrix)
+            ops.mean(ops.square(ops.divide(tensor, largest_magnitude))) for tensor in (weight_error, wide_matrix)
         ]
         error_numbers = ops.stack([ops.max(ops.abs(weight_error)), *mean_squares])
         largest, wrong_value, is_whole = ops.to_numpy(error_numbers).tolist()

@@ -131,7 +131,7 @@ class _ConvTranspose(Convolution):
             output_length - least_length
             for output_length, least_length in zip(output_lengths, least_lengths, strict=False)
         )
-        padding_limits = [max(step, spread) for step, spread in zip(self.stride, self.dilation, strict=True)]
+        padding_limits = [max(step, dilation) for step, dilation in zip(self.stride, self.dilation, strict=True)]
         if len(output_lengths) != self.axes or not all(
             0 <= e < limit for e, limit in zip(output_paddings, padding_limits, strict=True)
         ):

@@ -86,8 +86,6 @@ def fitting_layout_hint(
 
 def _layout_hint(shapes_by_layout: Mapping[str, Shapes], name: str, shape: Shape) -> str:
     fitting_layouts = [
-        other_layout
-        for other_layout, shapes_of_other_layouts in shapes_by_layout.items()
-        if shapes_of_other_layouts.get(name) == shape
+        other_layout for other_layout, shape_by_name in shapes_by_layout.items() if shape_by_name.get(name) == shape
     ]
     return f": it fits the layout {' and '.join(map(repr, fitting_layouts))}" if fitting_layouts else ""

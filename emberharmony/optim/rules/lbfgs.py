@@ -242,8 +242,10 @@ class _Call:
         parameter_change = ops.multiply(state["d"], state["t"])
         curvature = ops.vdot(gradient_change, parameter_change)
         if _python_number(curvature) > 1e-10:
-            for name, x in zip(_LISTS, (gradient_change, parameter_change, ops.divide(1.0, curvature)), strict=True):
-                state[name] = [*state[name], x][-self._options["history_size"] :]
+            for name, list_item in zip(
+                _LISTS, (gradient_change, parameter_change, ops.divide(1.0, curvature)), strict=True
+            ):
+                state[name] = [*state[name], list_item][-self._options["history_size"] :]
             state["H_diag"] = ops.divide(curvature, ops.vdot(gradient_change, gradient_change))
         history = list(zip(*(state[name] for name in _LISTS), strict=True))
         direction, factors = ops.negative(gradient), []
@@ -288,10 +290,11 @@ class _Call:
         parameter_tensors = [cell.value for cell in self._cells]
         vector_parts = selection.current().split_vector(vector, parameter_tensors)
         new_values = [
-            ops.cast(piece, ops.dtype(value)) for piece, value in zip(vector_parts, parameter_tensors, strict=True)
+            ops.cast(vector_part, ops.dtype(parameter_tensor))
+            for vector_part, parameter_tensor in zip(vector_parts, parameter_tensors, strict=True)
         ]
         ops.eval(new_values)
-        return [cell.replace_step(part) for cell, part in zip(self._cells, new_values, strict=True)]
+        return [cell.replace_step(new_value) for cell, new_value in zip(self._cells, new_values, strict=True)]
 
 
 def _joined_vector(tensors: list[Any]) -> Any:

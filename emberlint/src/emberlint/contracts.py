@@ -144,7 +144,7 @@ def _protected_imports(graph: Graph, contract: Contract) -> Iterator[Breach]:
     """Yields the imports of protected modules by modules that are not allowed to."""
     allowed_importers = (*contract.modules, *contract.allowed)
     for module, module_imports in graph.edges.items():
-        if any(is_in(module, friend) for friend in allowed_importers):
+        if any(is_in(module, allowed_importer) for allowed_importer in allowed_importers):
             continue
         for imported, line in module_imports:
             if any(is_in(imported, module) for module in contract.modules):

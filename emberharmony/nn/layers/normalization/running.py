@@ -69,7 +69,7 @@ class _Running(spatial.Spatial):
         if x.shape[channel_axis] != self.num_features:
             message = f"expected {self.num_features} channels on axis {channel_axis}, got shape {tuple(x.shape)}"
             hint = f"make the layer with num_features={x.shape[channel_axis]}"
-            source_axes = [place for place, length in enumerate(x.shape) if place and length == self.num_features]
+            source_axes = [axis for axis, length in enumerate(x.shape) if axis and length == self.num_features]
             if source_axes:
                 hint = (
                     "the channels are on another axis: "

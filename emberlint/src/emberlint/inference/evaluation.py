@@ -207,7 +207,7 @@ def _tensor_like_names(node: ast.expr) -> list[str]:
         return _tensor_like_names(node.operand)
     if type(node) is ast.BinOp:
         name_lists = [_tensor_like_names(operand) for operand in (node.left, node.right) if not _is_plain(operand)]
-        return [name for part in name_lists for name in part] if all(name_lists) else []
+        return [name for name_list in name_lists for name in name_list] if all(name_lists) else []
     return []
 
 

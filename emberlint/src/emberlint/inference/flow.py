@@ -249,46 +249,48 @@ class Flow(Narrowing):
         return self._merge_branches(branch_ends, names_before, env)
 
     def _execute_branch(
-        self, body: Statements[ast.stmt], names: Updates, env: v.Env, learned: Updates
+        self, body: Statements[ast.stmt], branch_values: Updates, env: v.Env, learned: Updates
     ) -> tuple[Updates | None, Updates]:
         """Executes a branch; returns the values of names at its end, or None if the end is never reached."""
-        names_before, env.vars = env.vars, names
+        values_before, env.vars = env.vars, branch_values
         is_ended = self.execute_block(body, env)
-        names, env.vars = env.vars, names_before
-        return (None if is_ended else names), learned
+        branch_values, env.vars = env.vars, values_before
+        return (None if is_ended else branch_values), learned
 
     @staticmethod
     def _merge_branches(ends: list[tuple[Updates | None, Updates]], start: Updates, env: v.Env) -> bool:
-        reached_ends = [(names, proved_values) for names, proved_values in ends if names is not None]
+        reached_ends = [
+            (value_by_name, proved_values) for value_by_name, proved_values in ends if value_by_name is not None
+        ]
         if not reached_ends:
             env.vars = start
             return True
         if len(reached_ends) == 1:
             env.vars = reached_ends[0][0]
             return False
-        for names, proved_values in reached_ends:
+        for value_by_name, proved_values in reached_ends:
             for name, value in proved_values.items():  # a fact that only the test proved ends with the branch
-                if names.get(name) is value:
+                if value_by_name.get(name) is value:
                     if name in start:
-                        names[name] = start[name]
+                        value_by_name[name] = start[name]
                     else:
-                        del names[name]
-        env.vars = merge_states([names for names, _ in reached_ends])
+                        del value_by_name[name]
+        env.vars = merge_states([value_by_name for value_by_name, _ in reached_ends])
         return False
 
     def _Try(self, node: ast.Try | ast.TryStar, env: v.Env) -> bool:
         value_by_name_before = dict(env.vars)
         is_ended = self.execute_block(node.body, env)
-        names_in_handlers = merge_states([value_by_name_before, env.vars])
+        handler_values = merge_states([value_by_name_before, env.vars])
         if not is_ended:
             is_ended = self.execute_block(node.orelse, env)
         branch_ends: list[tuple[Updates | None, Updates]] = [(None if is_ended else env.vars, {})]
         for handler in node.handlers:
-            value_by_name = dict(names_in_handlers)
+            value_by_name = dict(handler_values)
             if handler.name:
                 value_by_name[handler.name] = None
             branch_ends.append(self._execute_branch(handler.body, value_by_name, env, {}))
-        is_ended = self._merge_branches(branch_ends, names_in_handlers, env)
+        is_ended = self._merge_branches(branch_ends, handler_values, env)
         return self.execute_block(node.finalbody, env) or is_ended
 
     _TryStar = _Try
@@ -308,17 +310,17 @@ class Flow(Narrowing):
 
     def _Match(self, node: ast.Match, env: v.Env) -> bool:
         subject_value = self.evaluate(node.subject, env)
-        names_before = env.vars
-        branch_ends: list[tuple[Updates | None, Updates]] = [(dict(names_before), {})]
+        values_before = env.vars
+        branch_ends: list[tuple[Updates | None, Updates]] = [(dict(values_before), {})]
         for case in node.cases:
-            env.vars = dict(names_before)
+            env.vars = dict(values_before)
             value_by_name_if_matched = self._match_pattern(case.pattern, subject_value, node.subject, env)
             if case.guard is not None:
                 self.evaluate(case.guard, env)
             branch_ends.append(self._execute_branch(case.body, env.vars, env, value_by_name_if_matched))
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
                 del branch_ends[0]  # a case that always matches leaves no path without a match
-        return self._merge_branches(branch_ends, names_before, env)
+        return self._merge_branches(branch_ends, values_before, env)
 
     def _match_pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
         value_by_name: Updates = {}
@@ -367,25 +369,25 @@ class Flow(Narrowing):
         value_by_name_before = dict(env.vars)
         self.loops.append([])
         run_body()
-        names_after = merge_states([value_by_name_before, env.vars, *self.loops[-1]])
-        changed_names = (name for name, value in value_by_name_before.items() if value is not names_after[name])
+        values_after = merge_states([value_by_name_before, env.vars, *self.loops[-1]])
+        changed_names = (name for name, value in value_by_name_before.items() if value is not values_after[name])
         if len(self.loops) <= _LOOPS and any(
-            not v.are_equal_values(value_by_name_before[name], names_after[name]) for name in changed_names
+            not v.are_equal_values(value_by_name_before[name], values_after[name]) for name in changed_names
         ):
-            env.vars = dict(names_after)
+            env.vars = dict(values_after)
             run_body()
-            names_after = merge_states([names_after, env.vars, *self.loops[-1]])
+            values_after = merge_states([values_after, env.vars, *self.loops[-1]])
         self.loops.pop()
-        env.vars = names_after
+        env.vars = values_after
 
 
 def merge_states(states: list[Updates]) -> Updates:
     """Returns the joined values of names at a point where several paths of the program meet."""
-    merged_names = dict(states[0])
-    for names_of_path in states[1:]:
-        for name, value in names_of_path.items():
-            if name not in merged_names:
-                merged_names[name] = value
-            elif merged_names[name] is not value:
-                merged_names[name] = v.join(merged_names[name], value)
-    return merged_names
+    merged_values = dict(states[0])
+    for path_values in states[1:]:
+        for name, value in path_values.items():
+            if name not in merged_values:
+                merged_values[name] = value
+            elif merged_values[name] is not value:
+                merged_values[name] = v.join(merged_values[name], value)
+    return merged_values

@@ -150,26 +150,26 @@ class Operations(Evaluation):
     def _IfExp(self, node: ast.IfExp, env: v.Env) -> v.Value:
         self.evaluate(node.test, env)
         values_if_true, values_if_false = self.narrow(node.test, env)
-        outer_names = env.vars
+        outer_values = env.vars
         branch_values = []
         for branch_node, proved_values in ((node.body, values_if_true), (node.orelse, values_if_false)):
-            env.vars = {**outer_names, **proved_values} if proved_values else outer_names
+            env.vars = {**outer_values, **proved_values} if proved_values else outer_values
             branch_values.append(self.evaluate(branch_node, env))
-            self._drop_proved_facts(env, outer_names, proved_values.keys())
+            self._drop_proved_facts(env, outer_values, proved_values.keys())
         return v.join(branch_values[0], branch_values[1])
 
     @staticmethod
-    def _drop_proved_facts(env: v.Env, outer_names: Updates, learned_names: Collection[str]) -> None:
+    def _drop_proved_facts(env: v.Env, outer_values: Updates, proved_names: Collection[str]) -> None:
         """Drops the facts that a test proved, but keeps the names bound meanwhile."""
-        if env.vars is not outer_names:
-            outer_names.update(
+        if env.vars is not outer_values:
+            outer_values.update(
                 {
                     name: value
                     for name, value in env.vars.items()
-                    if name not in outer_names and name not in learned_names
+                    if name not in outer_values and name not in proved_names
                 }
             )
-            env.vars = outer_names
+            env.vars = outer_values
 
 
 def _concatenate_sequences(left: v.Sequence, right: v.Sequence) -> v.Sequence:

@@ -204,7 +204,9 @@ def _used_names(source: SourceModule) -> set[str]:
         tree = owner.tree
         assert isinstance(tree, ast.ClassDef)
         header_nodes = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
-        used_names.update(node.id for part in header_nodes for node in ast.walk(part) if isinstance(node, ast.Name))
+        used_names.update(
+            node.id for header_node in header_nodes for node in ast.walk(header_node) if isinstance(node, ast.Name)
+        )
     if source.is_package and source.is_emptied:
         # The imports of a package are part of its public names.
         used_names.update(name for unit in source.units if unit.kind == "import" for name in unit.binds)

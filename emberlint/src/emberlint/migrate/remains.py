@@ -32,9 +32,9 @@ def source_without_moved(source: SourceModule, reached_names: Set[str] = frozens
     }
     exported_names = set(all_names(source.units) or ()) | used_names
     pruned_nodes = [
-        node_left
-        for node_left in (_prune_import(node, names_used_by_moved - exported_names) for node in remaining_units)
-        if node_left is not None
+        pruned_node
+        for pruned_node in (_prune_import(node, names_used_by_moved - exported_names) for node in remaining_units)
+        if pruned_node is not None
     ]
     import_index = _import_index(pruned_nodes)
     import_line = cst.SimpleStatementLine([cst.ImportFrom(module=name_expression(source.target), names=import_aliases)])

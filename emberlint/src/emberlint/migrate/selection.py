@@ -204,7 +204,9 @@ class _Closure:
                     del module.parts[owner]
                     module.moved.append(owner)
                 else:
-                    module.parts[owner] = [part for part in class_members if part in taken_parts]
+                    module.parts[owner] = [
+                        class_member for class_member in class_members if class_member in taken_parts
+                    ]
             for unit in module.units:
                 names_used_here = unit.uses & frozenset(module.definitions)
                 if (

@@ -215,11 +215,20 @@ def _caught_exception(file: SourceFile, call: ast.Call) -> str:
         if isinstance(ancestor, ast.Try) and child in ancestor.body:
             exception_types = [handler.type for handler in ancestor.handlers if handler.type is not None]
             exception_nodes = [
-                name
+                exception_node
                 for exception_type in exception_types
-                for name in (exception_type.elts if isinstance(exception_type, ast.Tuple) else [exception_type])
+                for exception_node in (
+                    exception_type.elts if isinstance(exception_type, ast.Tuple) else [exception_type]
+                )
             ]
-            native_exception = next((name for name in exception_nodes if file.native_origin(name) is not None), None)
+            native_exception = next(
+                (
+                    exception_node
+                    for exception_node in exception_nodes
+                    if file.native_origin(exception_node) is not None
+                ),
+                None,
+            )
             if native_exception is not None:
                 return file.segment(native_exception)
         child = ancestor
@@ -275,7 +284,7 @@ def _names_in(node: ast.expr) -> set[str]:
     """Returns the names in an expression, those after a dot too."""
     inner_nodes = list(ast.walk(node))
     return {node_.id for node_ in inner_nodes if isinstance(node_, ast.Name)} | {
-        part.attr for part in inner_nodes if isinstance(part, ast.Attribute)
+        inner_node.attr for inner_node in inner_nodes if isinstance(inner_node, ast.Attribute)
     }
 
 
@@ -329,7 +338,7 @@ def _is_size(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     if isinstance(node, ast.Name) and depth < 3:
         bound_values = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
         return bool(bound_values) and all(
-            origin is not None and _is_size(file, origin, depth + 1) for origin in bound_values
+            bound_value is not None and _is_size(file, bound_value, depth + 1) for bound_value in bound_values
         )
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
 

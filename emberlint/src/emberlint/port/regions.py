@@ -110,9 +110,9 @@ def _gradient_rules(file: SourceFile, native_regions: list[Region]) -> Iterator[
     for method in file.index.nodes(ast.Attribute):
         function_with_gradient = next(
             (
-                region_by_node[function_with_gradient]
-                for function_with_gradient in _functions_of_name(file, method.value)
-                if function_with_gradient in region_by_node
+                region_by_node[definition]
+                for definition in _functions_of_name(file, method.value)
+                if definition in region_by_node
             ),
             None,
         )

@@ -211,11 +211,11 @@ def _remove_marks(text: str) -> str:
 def _add_marks(file: SourceFile, remaining_steps: list[Step]) -> tuple[str, Callable[[int], int]]:
     """Returns the text with a mark above each statement that keeps a native use, and where a line is then."""
     texts_by_line: dict[int, list[str]] = {}
-    annotated_lines: set[tuple[str, str]] = set()
+    marked_annotations: set[tuple[str, str]] = set()
     for step in remaining_steps:
-        if step.kind == ANNOTATION and (step.native, step.reason) in annotated_lines:
+        if step.kind == ANNOTATION and (step.native, step.reason) in marked_annotations:
             continue  # a file gets one comment for all annotations with the same type
-        annotated_lines.add((step.native, step.reason))
+        marked_annotations.add((step.native, step.reason))
         statement = next((node for node in [step.node, *file.ancestors(step.node)] if isinstance(node, ast.stmt)), None)
         if statement is None:
             continue
@@ -228,8 +228,8 @@ def _add_marks(file: SourceFile, remaining_steps: list[Step]) -> tuple[str, Call
             texts_by_line[first_line].append(" ".join(mark_text.split()))
     lines_and_ends = LINE_END.split(file.text)
     text_parts: list[str] = []
-    for number, (line, end) in enumerate(zip(lines_and_ends[::2], [*lines_and_ends[1::2], ""], strict=True), 1):
+    for line_number, (line, end) in enumerate(zip(lines_and_ends[::2], [*lines_and_ends[1::2], ""], strict=True), 1):
         indent = line[: len(line) - len(line.lstrip())]
-        text_parts += [f"{indent}{mark_text}{end or chr(10)}" for mark_text in texts_by_line.get(number, ())]
+        text_parts += [f"{indent}{mark_text}{end or chr(10)}" for mark_text in texts_by_line.get(line_number, ())]
         text_parts.append(line + end)
     return "".join(text_parts), lambda line: line + sum(len(mark) for at, mark in texts_by_line.items() if at <= line)

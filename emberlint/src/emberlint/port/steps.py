@@ -220,7 +220,7 @@ def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
         return False
     if isinstance(node, ast.BinOp | ast.Compare):
         operand_nodes = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
-        return any(_is_of_parameter(file, side, depth + 1) for side in operand_nodes)
+        return any(_is_of_parameter(file, operand_node, depth + 1) for operand_node in operand_nodes)
     if isinstance(node, ast.UnaryOp | ast.Subscript):
         return _is_of_parameter(file, node.operand if isinstance(node, ast.UnaryOp) else node.value, depth + 1)
     if not isinstance(node, ast.Name) or node.id in ("self", "cls"):

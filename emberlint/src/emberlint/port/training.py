@@ -75,11 +75,11 @@ def _step_of_method(file: SourceFile, call: ast.Call, way: str, changes: object,
 
 def _trainable_step(file: SourceFile, node: ast.Attribute) -> Step:
     """Returns the step of `parameter.requires_grad`, which is `trainable` here."""
-    line, end_column = node.end_lineno or 0, file.column(node.end_lineno or 0, node.end_col_offset or 0) - 1
+    line_number, end_column = node.end_lineno or 0, file.column(node.end_lineno or 0, node.end_col_offset or 0) - 1
     start_column = end_column - len(node.attr)
-    if file.lines[line - 1][start_column:end_column] != node.attr:
+    if file.lines[line_number - 1][start_column:end_column] != node.attr:
         return Step(node, ".requires_grad", KIND, reason="its name spans several lines", advice="parameter.trainable")
-    return Step(node, ".requires_grad", KIND, (Change(line, start_column, end_column, 0, "trainable"),))
+    return Step(node, ".requires_grad", KIND, (Change(line_number, start_column, end_column, 0, "trainable"),))
 
 
 def is_of_parameters(file: SourceFile, node: ast.expr) -> bool:
@@ -96,8 +96,10 @@ def is_of_parameters(file: SourceFile, node: ast.expr) -> bool:
                 break
             child = ancestor
     optimizer_arguments = [
-        loop.func.attr if isinstance(loop, ast.Call) and isinstance(loop.func, ast.Attribute) else ""
-        for loop in iterated_nodes
+        iterated_node.func.attr
+        if isinstance(iterated_node, ast.Call) and isinstance(iterated_node.func, ast.Attribute)
+        else ""
+        for iterated_node in iterated_nodes
     ]
     return (
         bool(optimizer_arguments)
@@ -258,9 +260,11 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
             clipped_texts.add(file.segment(parameters_call.args[0]))
     optimizer_names = receivers_by_method["step"]
     parameter_sources = {
-        file.segment(use.args[0])
-        for use in calls_of_file(file)
-        if _is_optimizer(file, use) and use.args and function_of(file, use) is enclosing_function
+        file.segment(optimizer_call.args[0])
+        for optimizer_call in calls_of_file(file)
+        if _is_optimizer(file, optimizer_call)
+        and optimizer_call.args
+        and function_of(file, optimizer_call) is enclosing_function
     }
     if len(optimizer_names) > 1 or len(receivers_by_method["zero_grad"] - optimizer_names) > 1:
         optimizers_text = ", ".join(sorted(optimizer_names | receivers_by_method["zero_grad"]))
@@ -273,7 +277,7 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     parameters_text = f"{min(optimizer_names)}.parameters()"
     if not clipped_texts or clipped_texts == parameter_sources:
         return parameters_text
-    if any(not clip_call.endswith(".parameters()") for clip_call in clipped_texts):
+    if any(not clipped_text.endswith(".parameters()") for clipped_text in clipped_texts):
         raise UntranslatableError("other gradients than those of the optimizer are clipped")
     return f"[{', '.join([*sorted(clipped_texts), parameters_text])}]"
 

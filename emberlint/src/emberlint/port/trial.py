@@ -79,11 +79,9 @@ def run_trial(
         native_run = _run_tests(command, project_copy, sources, None)
         for path, text in texts.items():
             (project_copy / path).write_bytes(text.encode())
-        run_by_path = {
-            present_path: _run_tests(command, project_copy, sources, present_path) for present_path in present_backends
-        }
+        run_by_backend = {backend: _run_tests(command, project_copy, sources, backend) for backend in present_backends}
     return Trial(
-        command, native_run, run_by_path, tuple(backend for backend in backends if backend not in present_backends)
+        command, native_run, run_by_backend, tuple(backend for backend in backends if backend not in present_backends)
     )
 
 

@@ -94,7 +94,12 @@ def _order_within_circle(group: list[str], imported: Edges) -> list[str]:
     while visit_stack:
         path, unvisited_paths = visit_stack[-1]
         next_path = next(
-            (frame for frame in unvisited_paths if frame in group_members and frame not in visited_paths), None
+            (
+                candidate_path
+                for candidate_path in unvisited_paths
+                if candidate_path in group_members and candidate_path not in visited_paths
+            ),
+            None,
         )
         if next_path is None:
             ordered_paths.append(path)

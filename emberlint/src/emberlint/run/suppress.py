@@ -213,4 +213,6 @@ def _lacks_partner(directive: Directive, directives: Sequence[Directive]) -> boo
     """Returns whether a comment `off` has no `on` after it, or an `on` no `off` before it."""
     if directive.verb == "off":
         return directive.last == END
-    return directive.verb == "on" and not any(off.verb == "off" and closes(directive, off) for off in directives)
+    return directive.verb == "on" and not any(
+        opening_directive.verb == "off" and closes(directive, opening_directive) for opening_directive in directives
+    )

@@ -363,7 +363,10 @@ def _text_after_action(document: Document, checked_document: Checked, data: Any)
 
 def _is_among(kind: str, wanted_kinds: Iterable[str | lsp.CodeActionKind]) -> bool:
     """Returns whether an editor that asks for some kinds of actions, or for all below them, wants this kind."""
-    kind_names = [edit.value if isinstance(edit, lsp.CodeActionKind) else edit for edit in wanted_kinds]
+    kind_names = [
+        wanted_kind.value if isinstance(wanted_kind, lsp.CodeActionKind) else wanted_kind
+        for wanted_kind in wanted_kinds
+    ]
     return any(not word or kind == word or kind.startswith(f"{word}.") for word in kind_names)
 
 

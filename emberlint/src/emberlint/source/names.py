@@ -217,12 +217,16 @@ class Names:
         nodes_of = self.tree.nodes
         branching_statements = (*nodes_of(ast.If, ast.Try, ast.TryStar), *nodes_of(ast.For, ast.AsyncFor, ast.While))
         block_names = (
-            (fork, name)
-            for fork in branching_statements
+            (branching_statement, name)
+            for branching_statement in branching_statements
             for name in ("orelse", "finalbody")
-            if getattr(fork, name, None)
+            if getattr(branching_statement, name, None)
         )
-        return {statement: name for fork, name in block_names for statement in getattr(fork, name)}
+        return {
+            statement: name
+            for branching_statement, name in block_names
+            for statement in getattr(branching_statement, name)
+        }
 
     def _enclosing_statement(self, node: ast.AST) -> ast.AST:
         while not isinstance(node, ast.stmt) and node in self.tree.parents:

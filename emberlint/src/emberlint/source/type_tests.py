@@ -58,15 +58,15 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
 
 def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
     compared_nodes = (comparison.left, *comparison.comparators)
-    if any(_is_type_of_value(side) for side in compared_nodes):
+    if any(_is_type_of_value(compared_node) for compared_node in compared_nodes):
         yield from (
             (comparison, origin)
             for origin in _first_item(
-                native_type for side in compared_nodes for native_type in _native_types(file, side)
+                native_type for compared_node in compared_nodes for native_type in _native_types(file, compared_node)
             )
         )
-    elif any(_names_type(side) for side in compared_nodes):
-        type_names = (word for side in compared_nodes for word in _type_words(file, side))
+    elif any(_names_type(compared_node) for compared_node in compared_nodes):
+        type_names = (word for compared_node in compared_nodes for word in _type_words(file, compared_node))
         yield from ((comparison, repr(word)) for word in _first_item(type_names))
 
 
@@ -153,7 +153,10 @@ def _find_tested_nodes(file: SourceFile) -> frozenset[ast.AST]:
         elif isinstance(test_node, ast.Compare):
             compared_nodes = (test_node.left, *test_node.comparators)
             covered_nodes.update(
-                node for side in compared_nodes if not _is_type_of_value(side) for node in ast.walk(side)
+                node
+                for compared_node in compared_nodes
+                if not _is_type_of_value(compared_node)
+                for node in ast.walk(compared_node)
             )
         else:
             covered_nodes.update(ast.walk(test_node))

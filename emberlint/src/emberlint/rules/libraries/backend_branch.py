@@ -70,11 +70,14 @@ class BackendBranch(Rule):
     def _control_flow_uses(self, file: SourceFile, names: BackendNames) -> Iterator[tuple[ast.expr, str]]:
         for comparison in file.index.nodes(ast.Compare):
             compared_nodes = (comparison.left, *comparison.comparators)
-            compares_none = any(isinstance(side, ast.Constant) and side.value is None for side in compared_nodes)
+            compares_none = any(
+                isinstance(compared_node, ast.Constant) and compared_node.value is None
+                for compared_node in compared_nodes
+            )
             if (
                 not compares_none
                 and not any(map(_lists_all_backends, compared_nodes))
-                and any(names.is_backend_name(side) for side in compared_nodes)
+                and any(names.is_backend_name(compared_node) for compared_node in compared_nodes)
             ):
                 yield comparison, "compares"
         for match in file.index.nodes(ast.Match):

@@ -61,9 +61,9 @@ class BackendImport(Rule):
         for node in file.index.nodes(ast.Import):
             for alias in node.names:
                 yield alias.name.partition(".")[0], node if len(node.names) == 1 else alias
-        for source in file.index.nodes(ast.ImportFrom):
-            if not source.level:
-                yield (source.module or "").partition(".")[0], source
+        for import_statement in file.index.nodes(ast.ImportFrom):
+            if not import_statement.level:
+                yield (import_statement.module or "").partition(".")[0], import_statement
         for call in file.index.nodes(ast.Call) if file.names.can_import else ():
             module = file.names.imported_module(call)
             if module is not None:
