@@ -27,10 +27,10 @@ from emberharmony.core.dtypes import default_complex, default_float
 from emberharmony.core.trees.tree import tree_leaves
 
 
-def _is_plain(value: Any) -> bool:
+def _is_number_tree(value: Any) -> bool:
     """Returns whether `value` is a Python number, or a non-empty list or tuple of them, nested or not."""
     if isinstance(value, (list, tuple)):
-        return bool(value) and all(_is_plain(item) for item in value)
+        return bool(value) and all(_is_number_tree(item) for item in value)
     return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
 
 
@@ -147,7 +147,7 @@ class TorchBackend(
                 # Dynamo may break the graph at each call, and cannot resume a method call that waits for its arguments.
                 tensor, device = torch.from_numpy(value), place(None)
                 return tensor if device is None else tensor.to(device)
-            if isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
+            if isinstance(value, (int, float, complex, list, tuple)) and _is_number_tree(value):
                 if dtype is None:
                     new_tensor = torch.tensor(value)
                     default_dtype = default_complex() if new_tensor.is_complex() else default_float()

@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 from torch.overrides import has_torch_function
 
 
-def is_nested(x: torch.Tensor) -> bool:
+def is_nested_gradient(x: torch.Tensor) -> bool:
     """Returns whether a gradient of a gradient by `x` is being computed, by `torch.func` or by autograd around it.
 
     Some kernels then treat the values that they saved in the forward pass as constants: `layer_norm` does so with its
@@ -75,12 +75,16 @@ class _Multiplied(torch.autograd.Function):
         return cotangent * row_slopes, None, cotangent[row_indices] * slopes_of_updates
 
     @staticmethod
-    def jvp(ctx: Any, by_rows: torch.Tensor | None, _: None, by_updates: torch.Tensor | None) -> torch.Tensor:
+    def jvp(ctx: Any, rows_tangent: torch.Tensor | None, _: None, updates_tangent: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent of the multiplied rows."""
         rows, row_indices, updates = ctx.saved_tensors
         row_slopes, slopes_of_updates = _product_slopes(rows, row_indices, updates)
-        tangent = torch.zeros_like(rows) if by_rows is None else by_rows * row_slopes
-        return tangent if by_updates is None else tangent.index_add(0, row_indices, by_updates * slopes_of_updates)
+        tangent = torch.zeros_like(rows) if rows_tangent is None else rows_tangent * row_slopes
+        return (
+            tangent
+            if updates_tangent is None
+            else tangent.index_add(0, row_indices, updates_tangent * slopes_of_updates)
+        )
 
 
 def _scatter_product(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:

@@ -50,7 +50,7 @@ class TracedPlacement(Placement):
 PLACEMENT = TracedPlacement()
 
 
-def _accelerator() -> str | None:
+def _accelerator_type() -> str | None:
     """Returns the type of this machine's accelerator ("cuda", "mps", "xpu"), or None if it has none."""
     if not torch.accelerator.is_available():
         return None
@@ -58,16 +58,16 @@ def _accelerator() -> str | None:
     return None if accelerator is None else accelerator.type  # needs an accelerator
 
 
-def available() -> list[str]:
+def available_devices() -> list[str]:
     """Returns the neutral names of the devices of this machine."""
-    accelerator = _accelerator()
+    accelerator_type = _accelerator_type()
     return [
         "cpu",
-        *("gpu" if i == 0 else f"gpu:{i}" for i in range(torch.accelerator.device_count() if accelerator else 0)),
+        *("gpu" if i == 0 else f"gpu:{i}" for i in range(torch.accelerator.device_count() if accelerator_type else 0)),
     ]
 
 
-def native(device: Any) -> torch.device:
+def as_native_device(device: Any) -> torch.device:
     """Returns a device, given by name or as a native device, as a native device.
 
     Raises:
@@ -76,17 +76,17 @@ def native(device: Any) -> torch.device:
     if isinstance(device, torch.device) and device.type == "cpu":
         return device
     device_type, _, index_text = device_name(device).partition(":")
-    accelerator = _accelerator()
+    accelerator_type = _accelerator_type()
     device_index = int(index_text) if index_text.isdigit() else 0 if not index_text else -1
     if device_type == "cpu" and device_index == 0:
         return torch.device("cpu")
     if (
-        accelerator is None
-        or device_type not in ("gpu", accelerator)
+        accelerator_type is None
+        or device_type not in ("gpu", accelerator_type)
         or not 0 <= device_index < torch.accelerator.device_count()
     ):
-        raise unknown_device_error(device, available())
-    return torch.device(accelerator, device_index)  # needs an accelerator
+        raise unknown_device_error(device, available_devices())
+    return torch.device(accelerator_type, device_index)  # needs an accelerator
 
 
 def neutral_name(device: torch.device) -> str:
@@ -105,8 +105,8 @@ def place(device: Any) -> torch.device | None:
         DeviceError: if the device is unknown or this machine does not have it.
     """
     if device is not None:
-        return native(device)
-    return PLACEMENT.device_to_use(native) if PLACEMENT.is_changed else None
+        return as_native_device(device)
+    return PLACEMENT.device_to_use(as_native_device) if PLACEMENT.is_changed else None
 
 
 class TorchDeviceOps:
@@ -115,14 +115,14 @@ class TorchDeviceOps:
     @staticmethod
     def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager of `with ops.device(...)`, which sets the default device of its block."""
-        return PLACEMENT.override_default(native(device))
+        return PLACEMENT.override_default(as_native_device(device))
 
     @staticmethod
     def device_model(device: Any) -> str:
         """Returns what the maker of a device calls it; that of Apple's GPU is the name of the processor."""
-        target_device = native(device)
-        name_of = getattr(getattr(torch, target_device.type), "get_device_name", None)
-        return processor_name() if name_of is None else str(name_of(target_device))
+        target_device = as_native_device(device)
+        get_name = getattr(getattr(torch, target_device.type), "get_device_name", None)
+        return processor_name() if get_name is None else str(get_name(target_device))
 
     @staticmethod
     def get_device(x: torch.Tensor) -> str:
@@ -130,11 +130,11 @@ class TorchDeviceOps:
 
     @staticmethod
     def to_device(x: torch.Tensor, device: Any) -> torch.Tensor:
-        return x.to(native(device))
+        return x.to(as_native_device(device))
 
     @staticmethod
     def get_available_devices() -> list[str]:
-        return available()
+        return available_devices()
 
     @staticmethod
     def get_default_device() -> str:
@@ -142,7 +142,7 @@ class TorchDeviceOps:
 
     @staticmethod
     def set_default_device(device: Any) -> None:
-        PLACEMENT.set_default(None if device is None else native(device))
+        PLACEMENT.set_default(None if device is None else as_native_device(device))
 
     @staticmethod
     def synchronize(device: Any = None) -> None:

@@ -27,25 +27,27 @@ _AS_THEY_ARE = frozenset((torch.float32, torch.float64, torch.int64, torch.int32
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
-def on_host(x: torch.Tensor) -> np.ndarray:
+def to_host_array(x: torch.Tensor) -> np.ndarray:
     """Returns a tensor's values as an array, which shares the tensor's memory where possible."""
     # torch.compile (PyTorch 2.13) cannot trace `_is_wrapped`, where it compiles a function in parts.
-    is_plain = x.dtype in _AS_THEY_ARE and x.is_cpu and not torch.compiler.is_compiling()
-    if is_plain and not (x.requires_grad or x.is_neg() or x._is_zerotensor() or _is_wrapped(x)):
+    is_readable = x.dtype in _AS_THEY_ARE and x.is_cpu and not torch.compiler.is_compiling()
+    if is_readable and not (x.requires_grad or x.is_neg() or x._is_zerotensor() or _is_wrapped(x)):
         return x.numpy()
     x = x.detach().resolve_conj().resolve_neg().cpu()
     # `Tensor.numpy` does not support bfloat16 (PyTorch 2.13), so pass its bits.
-    bits = x.view(torch.uint16) if x.dtype is torch.bfloat16 else x
-    while torch._C._functorch.is_gradtrackingtensor(bits):
-        bits = torch._C._functorch.get_unwrapped(bits)
+    host_ready_tensor = x.view(torch.uint16) if x.dtype is torch.bfloat16 else x
+    while torch._C._functorch.is_gradtrackingtensor(host_ready_tensor):
+        host_ready_tensor = torch._C._functorch.get_unwrapped(host_ready_tensor)
     try:
-        array = bits.numpy()
+        array = host_ready_tensor.numpy()
     except RuntimeError as error:
         if passing_error(error):
             raise
         # A tensor wrapped by torch.func gives no access to its memory, and the zeros that torch.func makes have none;
         # `tolist` reads both.
-        array = np.array(bits.clone().tolist(), DTYPES.neutral[bits.dtype].name).reshape(tuple(bits.shape))
+        array = np.array(host_ready_tensor.clone().tolist(), DTYPES.neutral[host_ready_tensor.dtype].name).reshape(
+            tuple(host_ready_tensor.shape)
+        )
     return array.view(bfloat16_of_numpy()) if x.dtype is torch.bfloat16 else array
 
 
@@ -62,7 +64,7 @@ _WIDE = (torch.uint16, torch.uint32, torch.uint64)
 _LOWEST = -(2**63)
 
 
-def orderable(x: torch.Tensor) -> torch.Tensor:
+def as_orderable(x: torch.Tensor) -> torch.Tensor:
     """Returns booleans and wide unsigned integers as integers in the same order, which PyTorch can compare and sort."""
     if x.dtype is torch.bool:
         return x.to(torch.uint8)
@@ -72,12 +74,12 @@ def orderable(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def from_orderable(ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns a result of `orderable` converted back to its original dtype."""
-    return (ordered ^ _LOWEST if dtype in _WIDE else ordered).to(dtype)
+def from_orderable(orderable_result: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Returns a result of `as_orderable` converted back to its original dtype."""
+    return (orderable_result ^ _LOWEST if dtype in _WIDE else orderable_result).to(dtype)
 
 
-def through_int64(native: Native, ordered: bool) -> Native:
+def extend_by_int64(native: Native, ordered: bool) -> Native:
     """Returns a binary op that also supports uint16, uint32 and uint64, for which PyTorch has no kernels.
 
     uint64 is computed in int64, modulo 2**64. If `ordered`, its range is shifted to that of int64 first, so that the
@@ -118,7 +120,7 @@ class _Promotion(Promotion):
     def for_all_dtypes(self, native: Native, facts: Facts, count: int) -> Native:
         """Returns a native function of two tensors extended to the wide unsigned dtypes."""
         is_exact = count == 2 and facts.gives != "float"
-        return through_int64(native, facts.takes.startswith("real")) if is_exact else native
+        return extend_by_int64(native, facts.takes.startswith("real")) if is_exact else native
 
 
 promotion = _Promotion(

@@ -8,7 +8,7 @@ import torch
 
 from emberharmony.backend.promote import direct
 from emberharmony.backend.torch import unsigned
-from emberharmony.backend.torch.dtypes import promotion, through_int64
+from emberharmony.backend.torch.dtypes import extend_by_int64, promotion
 from emberharmony.backend.torch.tracing import has_values
 from emberharmony.backend.torch.unsigned import Binary, support_unsigned
 
@@ -16,7 +16,7 @@ _NUMBERS = (bool, int, float, complex)
 _HELD = 65504
 """The largest number that every floating dtype can represent: the maximum of float16."""
 _FLOAT32 = "{0}.dtype is native_float32"
-_multiplied = through_int64(torch.mul, ordered=False)
+_multiplied = extend_by_int64(torch.mul, ordered=False)
 _FLOAT64, _clamp = torch.float64, torch.clamp
 
 _EXPONENT = f"({promotion.weak}) and ({_FLOAT32} or {{0}}.dtype.is_complex and {{1}} > 0)"
@@ -25,23 +25,23 @@ _FINITE = f"({promotion.weak}) and -1e300 < {{1}} < 1e300"
 """When the native sum with a Python number is right: PyTorch adds infinity to a complex tensor with a NaN part."""
 
 
-def _apply_to_parts(native: Binary) -> Binary:
+def _combine_by_component(native: Binary) -> Binary:
     """Returns a function that adds or subtracts the real and the imaginary parts of complex numbers separately.
 
     PyTorch 2.13 multiplies the second operand by a complex 1 (`alpha`), which turns the 0 of `inf + 0j` into NaN.
     Dispatch still calls the native op for two complex tensors, because this one is ten times slower for small tensors.
     """
 
-    def add_parts(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    def combine_parts(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if not x1.dtype.is_complex:
             return native(x1, x2)
         return torch.view_as_complex(native(*(torch.view_as_real(x.resolve_conj()) for x in (x1, x2))))
 
-    return add_parts
+    return combine_parts
 
 
-def _sum(native: Binary) -> Any:
-    return direct(native, through_int64(_apply_to_parts(native), ordered=False), weak=_FINITE)
+def _sum_op(native: Binary) -> Any:
+    return direct(native, extend_by_int64(_combine_by_component(native), ordered=False), weak=_FINITE)
 
 
 def _floor_divide(x1: torch.Tensor, x2: Any) -> torch.Tensor:
@@ -153,7 +153,7 @@ def _sign_of_any(x: torch.Tensor) -> torch.Tensor:
     return torch.sign(x) if x.dtype.is_signed else (x != 0).to(x.dtype)
 
 
-def _is_plain(bound: Any, dtype: torch.dtype) -> bool:
+def _is_clamp_number(bound: Any, dtype: torch.dtype) -> bool:
     """Returns whether torch.clamp accepts a number unchanged: it raises for those beyond the range of the dtype."""
     is_python_number = (
         bound.__class__ is float or bound.__class__ is int or (bound.__class__ is np.float64 and dtype is _FLOAT64)
@@ -170,8 +170,8 @@ class TorchMathOps:
 
     convert: Any
 
-    add = _sum(torch.add)
-    subtract = _sum(torch.sub)
+    add = _sum_op(torch.add)
+    subtract = _sum_op(torch.sub)
     multiply = direct(torch.mul)
     divide = direct(torch.div)
     divide_no_nan = staticmethod(_divide_no_nan)
@@ -201,8 +201,8 @@ class TorchMathOps:
     ) -> torch.Tensor:
         lower, upper = min if x_min is None else x_min, max if x_max is None else x_max
         dtype = x.dtype
-        is_plain = dtype.is_floating_point and (lower is None or _is_plain(lower, dtype))
-        if is_plain and (upper is None or _is_plain(upper, dtype)):
+        is_supported = dtype.is_floating_point and (lower is None or _is_clamp_number(lower, dtype))
+        if is_supported and (upper is None or _is_clamp_number(upper, dtype)):
             return x if lower is None and upper is None else _clamp(x, lower, upper)
         for bound, name, clamp_function in ((lower, "min", self.maximum), (upper, "max", self.minimum)):
             if bound is not None:

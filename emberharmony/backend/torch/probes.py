@@ -79,8 +79,8 @@ class TorchProbes(Probes):
         if tensor.dtype.is_complex:
             tensor = torch.view_as_real(tensor.resolve_conj())
         if not tensor.is_cpu or forward_ad._current_level >= 0:
-            total = tensor.sum()
-            return total if tensor.is_cuda else total.item()
+            tensor_sum = tensor.sum()
+            return tensor_sum if tensor.is_cuda else tensor_sum.item()
         if tensor.dtype is torch.float64:
             _sum(tensor, None, out=_SUMS.double)
             return _SUMS.read_double.value

@@ -40,8 +40,10 @@ def _phases(columns: torch.Tensor) -> torch.Tensor:
     if not columns.numel():
         return columns.new_ones((*columns.shape[:-2], 1, columns.shape[-1]))
     magnitudes = columns.detach().abs()
-    largest_index = (magnitudes >= _NEARLY * magnitudes.amax(-2, keepdim=True)).to(torch.uint8).argmax(-2, keepdim=True)
-    pivot_values = torch.gather(columns, -2, largest_index)  # torch.take_along_dim takes 5 µs more
+    largest_indices = (
+        (magnitudes >= _NEARLY * magnitudes.amax(-2, keepdim=True)).to(torch.uint8).argmax(-2, keepdim=True)
+    )
+    pivot_values = torch.gather(columns, -2, largest_indices)  # torch.take_along_dim takes 5 µs more
     return pivot_values.sgn().conj() if columns.is_complex() else pivot_values.detach().sgn()
 
 
@@ -162,12 +164,12 @@ def _products_of_others(s: torch.Tensor) -> torch.Tensor:
 
 def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:
     """Returns the derivative of the determinant, also for singular matrices, which have no inverse."""
-    singular = determinant.detach() == 0
-    if not _is_any_true(singular, unread=True):
+    has_zero_determinant = determinant.detach() == 0
+    if not _is_any_true(has_zero_determinant, unread=True):
         return determinant[..., None, None] * torch.linalg.inv(x).mT
     # Both formulas run on all matrices. Where a formula is not used, it gets a diagonal matrix on which it and its
     # derivatives are finite, else NaN would enter the gradient.
-    is_singular = singular[..., None, None]
+    is_singular = has_zero_determinant[..., None, None]
     regular_matrix = torch.arange(1, x.shape[-1] + 1, device=x.device).diag().to(x.dtype)
     inverse = torch.linalg.inv(torch.where(is_singular, regular_matrix, x))
     u, s, vh = torch.linalg.svd(torch.where(is_singular, x, regular_matrix))

@@ -10,7 +10,7 @@ from emberharmony.backend.host import name_of, numbers_to_host
 from emberharmony.backend.shared.arrays.shape import cast_for_join
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
-from emberharmony.backend.torch.dtypes import DTYPES, can_share_memory, cast, on_host, promotion
+from emberharmony.backend.torch.dtypes import DTYPES, can_share_memory, cast, promotion, to_host_array
 from emberharmony.backend.torch.tracing import is_traced
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
@@ -142,7 +142,7 @@ class TorchTensorOps:
             return torch._dynamo.disable(TorchTensorOps.to_numpy)(x)  # type: ignore[no-untyped-call]
         if is_traced(x):
             raise TracedTensorError(LEAVES)
-        return on_host(x)
+        return to_host_array(x)
 
     @staticmethod
     def is_tensor(x: Any) -> bool:

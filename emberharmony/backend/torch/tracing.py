@@ -139,24 +139,24 @@ def _has_tangent(x: torch.Tensor, below: bool) -> bool:
         return True
     if not below or _functorch.peek_interpreter_stack() is None:
         return False
-    innermost = retrieve_current_functorch_interpreter()
-    is_wrapped = _functorch.maybe_get_level(x) == innermost.level()
-    with innermost.lower():
+    innermost_interpreter = retrieve_current_functorch_interpreter()
+    is_wrapped = _functorch.maybe_get_level(x) == innermost_interpreter.level()
+    with innermost_interpreter.lower():
         return _has_tangent(_functorch.get_unwrapped(x) if is_wrapped else x, below)
 
 
 def _depends_on(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
     """Returns whether `x`, which requires a gradient, was computed from one of `leaves`, or from any leaf if None."""
-    own_ids = {id(leaf) for leaf in leaves or () if leaf.grad_fn is None}
+    leaf_ids = {id(leaf) for leaf in leaves or () if leaf.grad_fn is None}
     root_nodes = {leaf.grad_fn for leaf in leaves or () if leaf.grad_fn is not None}
     if x.grad_fn is None:
-        return leaves is None or id(x) in own_ids
+        return leaves is None or id(x) in leaf_ids
     pending_nodes = [x.grad_fn]
     seen_nodes = set(pending_nodes)
     while pending_nodes:
         node = pending_nodes.pop()
         leaf_tensor = getattr(node, "variable", None)
-        if node in root_nodes or (leaf_tensor is not None and (leaves is None or id(leaf_tensor) in own_ids)):
+        if node in root_nodes or (leaf_tensor is not None and (leaves is None or id(leaf_tensor) in leaf_ids)):
             return True
         if node.name() in _STEPS:
             continue
@@ -188,32 +188,32 @@ def _register_kernels() -> tuple[Any, Any, Any]:
         operator.fallthrough(dispatch_key)
     excluded_keys = torch._C.DispatchKeySet(dispatch_key)
 
-    def passed_on(op: Any, x: torch.Tensor) -> Any:
+    def call_without_key(op: Any, x: torch.Tensor) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(excluded_keys):
             return op(x)
 
-    def number(x: torch.Tensor) -> Any:
+    def read_number(x: torch.Tensor) -> Any:
         # Reads below autograd come from PyTorch's own kernels. Outer transforms need no check here, because PyTorch
         # repeats the read once for each of them.
         is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(torch.DispatchKey.AutogradFunctionality)
         if not is_excluded and is_traced(x, below=False):
             raise TracedTensorError(outside_function_message("float(), item() or another way to read a number"))
-        return passed_on(torch.ops.aten._local_scalar_dense.default, x)
+        return call_without_key(torch.ops.aten._local_scalar_dense.default, x)
 
     def resolve_neg(x: torch.Tensor) -> torch.Tensor:
         # `tolist` reads the memory directly; `resolve_neg` is the only op that it calls first (PyTorch 2.13).
         if "tolist" in sys._getframe(1).f_code.co_names and is_traced(x):
             raise TracedTensorError(outside_function_message("tolist()"))
-        tensor: torch.Tensor = passed_on(torch.ops.aten.resolve_neg.default, x)
+        tensor: torch.Tensor = call_without_key(torch.ops.aten.resolve_neg.default, x)
         return tensor
 
-    def truth(x: torch.Tensor) -> bool:
+    def read_truth(x: torch.Tensor) -> bool:
         # Allow `if` on a value: the branch taken is piecewise constant, so no gradient is lost.
-        return bool(passed_on(torch.ops.aten.is_nonzero.default, x.detach()))
+        return bool(call_without_key(torch.ops.aten.is_nonzero.default, x.detach()))
 
-    aten_library.impl("_local_scalar_dense", number)
+    aten_library.impl("_local_scalar_dense", read_number)
     aten_library.impl("resolve_neg", resolve_neg)
-    aten_library.impl("is_nonzero", truth)
+    aten_library.impl("is_nonzero", read_truth)
     return dispatch_key, implementations, aten_library
 
 

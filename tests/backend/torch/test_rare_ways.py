@@ -37,22 +37,22 @@ def test_functions_of_the_library_take_parameters_by_place_and_name() -> None:
 
 
 def test_accelerators_are_named_by_kind_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_ops, "_accelerator", lambda: "cuda")
+    monkeypatch.setattr(device_ops, "_accelerator_type", lambda: "cuda")
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
-    assert device_ops.available() == ["cpu", "gpu", "gpu:1"]
-    assert device_ops.native("cpu") == torch.device("cpu")
-    assert device_ops.native("gpu") == device_ops.native("cuda") == torch.device("cuda", 0)
-    assert device_ops.native("gpu:1") == device_ops.native("cuda:1") == torch.device("cuda", 1)
+    assert device_ops.available_devices() == ["cpu", "gpu", "gpu:1"]
+    assert device_ops.as_native_device("cpu") == torch.device("cpu")
+    assert device_ops.as_native_device("gpu") == device_ops.as_native_device("cuda") == torch.device("cuda", 0)
+    assert device_ops.as_native_device("gpu:1") == device_ops.as_native_device("cuda:1") == torch.device("cuda", 1)
     for name in ("gpu:2", "mps", "gpu:x", "cpu:1"):
         with pytest.raises(errors.DeviceError):
-            device_ops.native(name)
+            device_ops.as_native_device(name)
 
 
 def test_a_machine_without_accelerators_has_the_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_ops, "_accelerator", lambda: None)
-    assert device_ops.available() == ["cpu"]
+    monkeypatch.setattr(device_ops, "_accelerator_type", lambda: None)
+    assert device_ops.available_devices() == ["cpu"]
     with pytest.raises(errors.DeviceError):
-        device_ops.native("gpu")
+        device_ops.as_native_device("gpu")
 
 
 @pytest.mark.parametrize("restart", [True, False])

@@ -124,7 +124,7 @@ MUTANTS = [
     Mutant(
         name="numpy-mean-of-square-windows",
         module="emberharmony/backend/numpy/neural/pooling_ops.py",
-        function="_quick_average",
+        function="_quick_average_pool",
         original="size**n",
         replacement="size",
         tests=(f"{WINDOWS} -k average_pool",),

@@ -21,7 +21,7 @@ MUTANTS = [
     Mutant(
         name="torch-negative-index-of-few-bits",
         module="emberharmony/backend/torch/arrays/indices.py",
-        function="integers",
+        function="int64_indices",
         original="indices.dtype is not torch.uint64",
         replacement="False",
         tests=(f"tests/ops/arrays/test_indexing.py -k negative_indices {ON_TORCH}",),
@@ -84,7 +84,7 @@ MUTANTS = [
     Mutant(
         name="torch-gradient-of-attention-with-a-mask",
         module="emberharmony/backend/torch/neural/attention_ops.py",
-        function="_is_flash",
+        function="_uses_flash_kernel",
         original='attn_mask is not None or enable_gqa or not query.is_cpu or torch.is_autocast_enabled("cpu")',
         replacement='enable_gqa or not query.is_cpu or torch.is_autocast_enabled("cpu")',
         tests=("tests/backend/torch/neural/test_attention_gradients.py -k those_of_the_composite",),
@@ -174,7 +174,7 @@ MUTANTS = [
     Mutant(
         name="torch-bound-beyond-the-dtype",
         module="emberharmony/backend/torch/math_ops.py",
-        function="_is_plain",
+        function="_is_clamp_number",
         original="is_python_number and -_HELD <= bound <= _HELD",
         replacement="is_python_number",
         tests=(f"tests/ops/test_math.py {ON_TORCH} -k clip", f"tests/conformance/test_samples.py -k clip {ON_TORCH}"),
@@ -384,7 +384,7 @@ MUTANTS = [
     Mutant(
         name="torch-indices-beyond-int64",
         module="emberharmony/backend/torch/arrays/indices.py",
-        function="integers",
+        function="int64_indices",
         original="indices.dtype is not torch.uint64",
         replacement="True",
         tests=("tests/ops/arrays/test_indexing.py -k no_negative_one",),

@@ -329,7 +329,7 @@ MUTANTS = [
     Mutant(
         name="ops-wide-indices-of-torch",
         module="emberharmony/backend/torch/arrays/indices.py",
-        function="integers",
+        function="int64_indices",
         original=(
             "indices_64 if indices.dtype is not torch.uint64 else torch.where(indices_64 < 0, _FURTHEST, indices_64)"
         ),

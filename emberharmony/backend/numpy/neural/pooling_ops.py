@@ -20,7 +20,7 @@ _FEW = 2**10
 """From this many elements on, to reduce strided slices is faster than a reduction over several axes."""
 
 
-def _quick_max(x: np.ndarray, size: int, *_usual: Any) -> np.ndarray:
+def _quick_max_pool(x: np.ndarray, size: int, *_usual: Any) -> np.ndarray:
     """Returns the largest element of each window; windows are adjacent, and no element is left over."""
     window_shape, window_axes = shared_convolution.window_shape_and_axes(x.shape, size)
     return np.maximum.reduce(x.reshape(window_shape), window_axes)
@@ -31,7 +31,7 @@ def _plan_without_padding(shape: tuple[int, ...], size: int, strides: int | None
     return shared_convolution.pool_windows(shape[1:-1], size, strides, "valid").plan
 
 
-def _quick_average(x: np.ndarray, size: int, strides: int | None, *_usual: Any) -> np.ndarray:
+def _quick_average_pool(x: np.ndarray, size: int, strides: int | None, *_usual: Any) -> np.ndarray:
     """Returns the mean of each window, without padding."""
     plan, n = _plan_without_padding(x.shape, size, strides), x.ndim - 2
     window_means: np.ndarray = np.add.reduce(windows_of(x, plan), tuple(range(n + 1, 2 * n + 1)))
@@ -51,7 +51,7 @@ class NumpyPoolingOps:
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 
-    @fast(_quick_max, f"{USUAL_POOL} and {_PLAIN}")
+    @fast(_quick_max_pool, f"{USUAL_POOL} and {_PLAIN}")
     def max_pool(
         self,
         inputs: np.ndarray,
@@ -65,7 +65,7 @@ class NumpyPoolingOps:
         return self.composed("max_pool")(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
 
     @fast(
-        _quick_average,
+        _quick_average_pool,
         "{1}.__class__ is int and ({2} is None or {2}.__class__ is int) and {3}.__class__ is str and {3} == 'valid' "
         f"and {{4}} is None and {{5}} is False and {{6}} is False and {{7}} is None and {_PLAIN}",
     )

@@ -60,8 +60,8 @@ class TorchNormsOps:
         axes = nonnegative_axes(axis, x.ndim)
         if ord == -torch.inf:
             require_nonempty(x.shape, axis)
-        result = _norm(x, axes, keepdims, ord)
-        if not x.numel() or not may_leave_float64(ord, x.real.itemsize * 8) or _stays_in_range(result.detach(), ord):
-            return result
+        norms = _norm(x, axes, keepdims, ord)
+        if not x.numel() or not may_leave_float64(ord, x.real.itemsize * 8) or _stays_in_range(norms.detach(), ord):
+            return norms
         # The composite divides by the largest element first, so no power overflows.
         return self.composed("vector_norm")(x, axis, keepdims, ord)

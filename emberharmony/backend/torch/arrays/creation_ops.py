@@ -8,7 +8,7 @@ import torch
 from emberharmony.backend.shared.arrays.creation import HostMade, keep_fill_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.device import check_memory
-from emberharmony.backend.torch.arrays.indices import SIGNED, through_signed
+from emberharmony.backend.torch.arrays.indices import SIGNED, extend_by_signed
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, promotion
 from emberharmony.core.dtypes import default_float
@@ -22,7 +22,7 @@ def _dtype_or_default(dtype: torch.dtype | None) -> torch.dtype:
 _HALF = 65504.0
 """The largest number that every floating dtype can represent: the maximum of float16."""
 
-tril, triu = through_signed(torch.tril), through_signed(torch.triu)
+tril, triu = extend_by_signed(torch.tril), extend_by_signed(torch.triu)
 
 
 def _is_count(start: Any, step: Any) -> bool:

@@ -28,16 +28,16 @@ from emberharmony.backend.torch.arrays.indices import (
     REDUCE,
     SIGNED,
     combine_rows,
+    extend_by_signed,
     flip,
     indices_like,
-    integers,
-    last_of_equal,
-    mask_axes,
+    int64_indices,
+    keep_last_of_equal,
+    masked_axis_count,
     take_slices,
-    through_signed,
 )
 from emberharmony.backend.torch.device_ops import place
-from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion
+from emberharmony.backend.torch.dtypes import DTYPES, cast, promotion, to_host_array
 from emberharmony.backend.torch.tracing import HAS_VALUES
 from emberharmony.core.axes import INDEX_RANGE
 from emberharmony.core.dispatch import fast
@@ -76,7 +76,7 @@ def _take_along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tens
     return torch.gather(x, axis, torch.where(indices < 0, indices + length, indices))
 
 
-take_along_dim = through_signed(_take_along)
+take_along_dim = extend_by_signed(_take_along)
 
 
 def _quick_one_hot(x: torch.Tensor, num_classes: int, _axis: int, _dtype: None, _sparse: bool) -> torch.Tensor:
@@ -123,7 +123,7 @@ class TorchIndexingOps:
         (axis,) = nonnegative_axes(axis, x.ndim)
         if x.is_cpu and isinstance(indices, torch.Tensor):
             require_elements(x.shape[axis], indices.numel())
-            return take_along_dim(x, integers(indices, x.device), axis)
+            return take_along_dim(x, int64_indices(indices, x.device), axis)
         return take_along_dim(x, indices_like(indices, x.shape[axis], x), axis)
 
     @staticmethod
@@ -132,7 +132,7 @@ class TorchIndexingOps:
             return x[key]
         native_key: list[Any] = []
         is_joint = False
-        for key_part, axis, mask in key_parts_of(key, x.shape, mask_axes):
+        for key_part, axis, mask in key_parts_of(key, x.shape, masked_axis_count):
             if isinstance(key_part, slice) and key_part.step is not None and key_part.step < 0:
                 # PyTorch 2.13 rejects slices with a negative step, so reverse the axis and read it forwards.
                 positions, last_index = range(x.shape[axis])[key_part], x.shape[axis] - 1
@@ -145,7 +145,7 @@ class TorchIndexingOps:
             elif isinstance(key_part, np.ndarray):
                 key_part = torch.from_numpy(np.array(key_part)).to(x.device)
             elif isinstance(key_part, torch.Tensor) and not mask:
-                key_part = integers(key_part, x.device)
+                key_part = int64_indices(key_part, x.device)
             is_joint = (
                 is_joint
                 or mask
@@ -179,7 +179,7 @@ class TorchIndexingOps:
     def scatter_update(
         inputs: torch.Tensor, indices: Any, updates: torch.Tensor, reduction: str | None = None
     ) -> torch.Tensor:
-        positions = integers(indices, inputs.device)
+        positions = int64_indices(indices, inputs.device)
         check_index_vectors(positions.shape, inputs.shape)
         columns = positions.unbind(-1)
         cast_updates = cast(updates, inputs.dtype)
@@ -198,7 +198,7 @@ class TorchIndexingOps:
             # At equal indices PyTorch gives every value a gradient, and under vmap may write any of them.
             if reduction is None and (cast_updates.requires_grad or torch._C._functorch.is_batchedtensor(cast_updates)):
                 cast_updates = cast_updates.expand((*positions.shape[:-1], *inputs.shape[len(columns) :]))
-                cast_updates = last_of_equal(columns, inputs.shape[: len(columns)], cast_updates)
+                cast_updates = keep_last_of_equal(columns, inputs.shape[: len(columns)], cast_updates)
             return inputs.index_put(columns, cast_updates, accumulate=reduction == "add")
         # `scatter_reduce` and `index_add` index a single axis, so join the indexed axes into one.
         flat_indices = torch.zeros(positions.shape[:-1], dtype=torch.int64, device=inputs.device)
@@ -236,7 +236,7 @@ class TorchIndexingOps:
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[torch.Tensor, ...]:
         device = indices.device if isinstance(indices, torch.Tensor) else place(None)
-        columns = unravel(on_host(integers(indices, torch.device("cpu"))), shape)
+        columns = unravel(to_host_array(int64_indices(indices, torch.device("cpu"))), shape)
         return tuple(torch.from_numpy(column).to(device) for column in columns)
 
     @staticmethod

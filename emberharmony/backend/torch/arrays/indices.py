@@ -10,7 +10,7 @@ import torch
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.shared.arrays.indexing import nonnegative_indices, require_elements
 from emberharmony.backend.torch.derivatives import multiply_rows
-from emberharmony.backend.torch.dtypes import DTYPES, through_int64
+from emberharmony.backend.torch.dtypes import DTYPES, extend_by_int64
 from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.core.state.handlers import passing_error
 
@@ -20,7 +20,7 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 NARROW = {torch.bool: torch.uint8, torch.float16: torch.float32, torch.bfloat16: torch.float32}
 
 
-def through_signed(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+def extend_by_signed(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Returns a function that also supports wide unsigned dtypes, by viewing them as signed ones.
 
     Args:
@@ -34,11 +34,11 @@ def through_signed(native: Callable[..., torch.Tensor]) -> Callable[..., torch.T
     return call_signed
 
 
-flip = through_signed(torch.flip)
-index_select = through_signed(torch.index_select)
+flip = extend_by_signed(torch.flip)
+index_select = extend_by_signed(torch.index_select)
 
 
-def integers(indices: Any, device: torch.device) -> torch.Tensor:
+def int64_indices(indices: Any, device: torch.device) -> torch.Tensor:
     """Returns indices, a tensor or host data, as an int64 tensor on a device.
 
     PyTorch treats a uint8 tensor as a mask, and few of its ops accept indices of other dtypes than int64. An index that
@@ -71,7 +71,7 @@ def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
         if indices.__class__ is list and all(i.__class__ is int and 0 <= i < length for i in indices):
             return torch.tensor(indices, dtype=torch.int64, device=x.device)
         return torch.from_numpy(np.array(nonnegative_indices(host_indices(indices), length))).to(x.device)
-    return _nonnegative_indices(integers(indices, x.device), length)
+    return _nonnegative_indices(int64_indices(indices, x.device), length)
 
 
 def _nonnegative_indices(indices: torch.Tensor, length: int) -> torch.Tensor:
@@ -83,7 +83,7 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     if indices.__class__ is int and -x.shape[axis] <= indices < x.shape[axis]:
         return torch.select_copy(x, axis, indices)
     if isinstance(indices, torch.Tensor):
-        positions = integers(indices, x.device)
+        positions = int64_indices(indices, x.device)
         require_elements(x.shape[axis], positions.numel())
         if not x.is_cpu or (torch.compiler.is_compiling() and x.dtype not in SIGNED):
             # On an accelerator index_select ends the process at a negative index, and compiled code reads two indices.
@@ -115,14 +115,14 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     )
 
 
-def mask_axes(part: Any) -> int | None:
+def masked_axis_count(part: Any) -> int | None:
     """Returns the number of axes of a boolean mask, -1 for any other tensor, None for everything else."""
     if not isinstance(part, torch.Tensor):
         return None
     return part.ndim if part.dtype is torch.bool else -1
 
 
-def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], values: torch.Tensor) -> torch.Tensor:
+def keep_last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], values: torch.Tensor) -> torch.Tensor:
     """Returns values to write at indices, with those of equal indices replaced by the last one of them.
 
     Only that last value gets a gradient. PyTorch itself would write any of the values, and give each of them a
@@ -158,7 +158,7 @@ def combine_rows(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Te
         reduction: a key of `REDUCE`.
     """
 
-    def combine(rows: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+    def combine_wide(rows: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
         if reduction == "add":
             return rows.index_add(0, row_places, updates)
         if reduction == "mul":
@@ -168,5 +168,7 @@ def combine_rows(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Te
 
     # Half precision is combined in float32, to keep its digits, and booleans as numbers.
     wide_dtype = NARROW.get(rows.dtype, rows.dtype)
-    combined_rows = through_int64(combine, reduction in ("max", "min"))(rows.to(wide_dtype), updates.to(wide_dtype))
+    combined_rows = extend_by_int64(combine_wide, reduction in ("max", "min"))(
+        rows.to(wide_dtype), updates.to(wide_dtype)
+    )
     return combined_rows.to(rows.dtype)

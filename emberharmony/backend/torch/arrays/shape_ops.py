@@ -25,14 +25,14 @@ from emberharmony.backend.shared.arrays.shape import (
     unstack_axis,
 )
 from emberharmony.backend.shared.device import check_memory, memory_limit
-from emberharmony.backend.torch.arrays.indices import flip, index_select, integers, through_signed
-from emberharmony.backend.torch.dtypes import on_host, promotion
+from emberharmony.backend.torch.arrays.indices import extend_by_signed, flip, index_select, int64_indices
+from emberharmony.backend.torch.dtypes import promotion, to_host_array
 from emberharmony.core.axes import as_length, missing_axis_hint
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, ShapeError
 
-roll = through_signed(torch.roll)
-repeat_interleave = through_signed(torch.repeat_interleave)
+roll = extend_by_signed(torch.roll)
+repeat_interleave = extend_by_signed(torch.repeat_interleave)
 _SEQUENCES = (tuple, list)
 _reshape, _moveaxis = torch.reshape, torch.moveaxis
 """Names of this module, because an attribute of the module `torch` costs 340 instructions more (CPython 3.11)."""
@@ -170,7 +170,7 @@ class TorchShapeOps:
         if repeats.__class__ is int and repeats >= 0:
             return repeat_interleave(x, repeats, axis)
         if isinstance(repeats, torch.Tensor):
-            repeats = on_host(integers(repeats, torch.device("cpu")))
+            repeats = to_host_array(int64_indices(repeats, torch.device("cpu")))
         counts = counts_per_slice(repeats, x.shape[axis])
         lengths = (*x.shape[:axis], total_repetitions(counts), *x.shape[axis + 1 :])
         if x.device.type == "cpu":

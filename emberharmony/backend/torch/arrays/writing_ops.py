@@ -38,7 +38,9 @@ def _quick_set_item(x: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mod
     return x.index_put((key,), value)
 
 
-def _quick_along(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int, mode: str) -> torch.Tensor:
+def _quick_write_along(
+    x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int, mode: str
+) -> torch.Tensor:
     """Returns `x` with values written along an axis, for shapes that need no broadcast.
 
     The kernel checks that no axis of `indices` is longer than that of `values`, or of `x` except along the axis.
@@ -80,7 +82,7 @@ class TorchWritingOps:
         result[key] = new_value if mode == "set" else shared_writing.combine_values(self, mode, old_value, new_value)
         return result
 
-    @fast(_quick_along, f"{_TENSORS} and {{3}}.__class__ is int")
+    @fast(_quick_write_along, f"{_TENSORS} and {{3}}.__class__ is int")
     def put_along_axis(
         self, x: torch.Tensor, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> torch.Tensor:
@@ -88,14 +90,14 @@ class TorchWritingOps:
         return self.composed("put_along_axis")(x, indices, values, axis, mode) if result is None else result
 
 
-def _is_direct(tensors: Sequence[Any]) -> bool:
+def _are_untraced_on_cpu(tensors: Sequence[Any]) -> bool:
     """Returns whether tensors are on the CPU, and neither traced nor mapped, so that PyTorch itself may write them."""
     return not torch.compiler.is_compiling() and all(
         x.is_cpu and not torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors
     )
 
 
-def _is_whole(part: Any) -> bool:
+def _selects_whole_axis(part: Any) -> bool:
     """Returns whether a part of a key selects a whole axis."""
     return part.__class__ is slice and part.start is None and part.stop is None and part.step is None
 
@@ -109,27 +111,27 @@ def _write_by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode:
         or mode not in shared_writing.MODES
         or x.dtype in SIGNED
         or len(key_parts) > x.ndim
-        or not _is_direct((x, *columns))
+        or not _are_untraced_on_cpu((x, *columns))
     ):
         return None
     has_masks = any(column.dtype is torch.bool for column in columns)
     if not has_masks and not all(c.dtype is torch.int64 and c.ndim for c in columns):
         return None
     new_value = shared_writing.value_like(backend, promotion, value, x)
-    if not _is_direct((new_value,)) or (mode == "set" and new_value.requires_grad and not has_masks):
+    if not _are_untraced_on_cpu((new_value,)) or (mode == "set" and new_value.requires_grad and not has_masks):
         return None
     try:
         if has_masks:
             return _write_by_mask(x, key, new_value) if mode == "set" and key is columns[0] else None
         if len(columns) < len(key_parts) and not all(
-            isinstance(part, torch.Tensor) or _is_whole(part) for part in key_parts
+            isinstance(part, torch.Tensor) or _selects_whole_axis(part) for part in key_parts
         ):
             return None
         if mode == "set":
             result = x.clone()
             result[key] = new_value
             return result
-        return _combine(x, key_parts, columns, new_value, mode)
+        return _combine_at(x, key_parts, columns, new_value, mode)
     except (IndexError, RuntimeError) as error:
         if passing_error(error):
             raise
@@ -137,28 +139,28 @@ def _write_by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode:
         return None
 
 
-def _write_by_mask(x: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> torch.Tensor | None:
+def _write_by_mask(x: torch.Tensor, mask: torch.Tensor, new_value: torch.Tensor) -> torch.Tensor | None:
     item_ndim = x.ndim - mask.ndim
-    if not mask.ndim or tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or new.ndim > item_ndim:
+    if not mask.ndim or tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or new_value.ndim > item_ndim:
         return None
-    result = torch.where(mask.reshape(*mask.shape, *(1,) * item_ndim), new, x)
+    result = torch.where(mask.reshape(*mask.shape, *(1,) * item_ndim), new_value, x)
     return result if result.shape == x.shape else None
 
 
-def _combine(
-    x: torch.Tensor, parts: Sequence[Any], columns: Sequence[torch.Tensor], new: torch.Tensor, mode: str
+def _combine_at(
+    x: torch.Tensor, key_parts: Sequence[Any], columns: Sequence[torch.Tensor], new_value: torch.Tensor, mode: str
 ) -> torch.Tensor | None:
     """Returns `x` with values combined at index tensors, including all those at equal indices."""
     if x.dtype is torch.bool:
         return None
-    if len(parts) > 1 or columns[0].ndim > 1 or not x.numel():
+    if len(key_parts) > 1 or columns[0].ndim > 1 or not x.numel():
         # PyTorch's `index_put` with accumulation takes no None for a whole axis.
-        is_complete = len(columns) == len(parts)
-        return x.index_put(tuple(columns), new, True) if is_complete and mode == "add" else None
+        has_only_columns = len(columns) == len(key_parts)
+        return x.index_put(tuple(columns), new_value, True) if has_only_columns and mode == "add" else None
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
     positions = columns[0]
-    updates = new.expand(len(positions), *x.shape[1:])
+    updates = new_value.expand(len(positions), *x.shape[1:])
     return (
         x.index_add(0, positions, updates) if mode == "add" else combine_rows(x, positions, updates, _REDUCTIONS[mode])
     )
@@ -170,13 +172,13 @@ def _write_along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis:
         return None
     axis %= x.ndim
     full_shape = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
-    if tuple(indices.shape) != full_shape or mode not in ("set", "add") or not _is_direct((x, indices)):
+    if tuple(indices.shape) != full_shape or mode not in ("set", "add") or not _are_untraced_on_cpu((x, indices)):
         return None
     new_value = shared_writing.value_like(backend, promotion, values, x)
     if (
         x.dtype in SIGNED
         or x.dtype is torch.bool
-        or not _is_direct((new_value,))
+        or not _are_untraced_on_cpu((new_value,))
         or (mode == "set" and new_value.requires_grad)
     ):
         return None

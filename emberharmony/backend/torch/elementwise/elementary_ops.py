@@ -13,7 +13,7 @@ Binary = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 _REAL = "{0}.dtype.is_floating_point"
 
 
-def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def _float32_op(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Returns a float function that computes half precision in float32: PyTorch's kernel loses digits near zero."""
 
     def call_in_float32(x: torch.Tensor) -> torch.Tensor:
@@ -22,16 +22,18 @@ def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return direct(native, call_in_float32, when="{0}.dtype is native_float32")
 
 
-def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Returns a float function that calls `mended` for complex tensors, for which PyTorch has wrong special values."""
-    return direct(native, lambda x: mended(x) if x.dtype.is_complex else native(x), when=_REAL)
+def _op_with_complex(
+    native: Callable[[torch.Tensor], torch.Tensor], complex_function: Callable[[torch.Tensor], torch.Tensor]
+) -> Any:
+    """Returns a float function that calls another one for complex tensors, whose special values PyTorch has wrong."""
+    return direct(native, lambda x: complex_function(x) if x.dtype.is_complex else native(x), when=_REAL)
 
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
-    near_value, exponential, is_finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
+    native_expm1, exponential, is_finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
     # The real part of exp(x) - 1 is +0.0 where that of `x` is -0.0. Infinities and NaN follow the rules of exp.
-    real_part = torch.where(is_finite, near_value.real + 0.0, exponential.real - 1)
-    return torch.complex(real_part, torch.where(is_finite, near_value.imag, exponential.imag))
+    real_part = torch.where(is_finite, native_expm1.real + 0.0, exponential.real - 1)
+    return torch.complex(real_part, torch.where(is_finite, native_expm1.imag, exponential.imag))
 
 
 def _log1p(x: torch.Tensor) -> torch.Tensor:
@@ -87,15 +89,15 @@ def _exponential_share(power: Unary, x: torch.Tensor, y: torch.Tensor) -> torch.
     return torch.where(is_finite, power(torch.where(is_finite, x - y, 0)), (x == y).to(y.dtype))
 
 
-def _log_of_sum(native: Binary, power: Unary) -> Binary:
-    def logarithm(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+def _log_of_sum_op(native: Binary, power: Unary) -> Binary:
+    def log_of_sum(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if torch.compiler.is_compiling():
             # torch.compile (PyTorch 2.13) cannot trace an autograd.Function that defines `jvp`.
             return native(x1, x2)
         result: torch.Tensor = _LogOfSum.apply(native, power, x1, x2)  # type: ignore[no-untyped-call]
         return result
 
-    return logarithm
+    return log_of_sum
 
 
 def _i0(x: torch.Tensor) -> torch.Tensor:
@@ -127,19 +129,19 @@ class TorchElementaryOps:
     """
 
     exp = direct(torch.exp)
-    expm1 = _in_complex(torch.expm1, _expm1)
+    expm1 = _op_with_complex(torch.expm1, _expm1)
     exp2 = direct(torch.exp2)
     log = direct(torch.log)
-    log1p = _in_complex(torch.log1p, _log1p)
+    log1p = _op_with_complex(torch.log1p, _log1p)
     log2 = direct(torch.log2)
     log10 = direct(torch.log10)
-    logaddexp = direct(_log_of_sum(torch.logaddexp, torch.exp), weak=False, guard=_REAL)
-    logaddexp2 = staticmethod(_log_of_sum(_logaddexp2, torch.exp2))
+    logaddexp = direct(_log_of_sum_op(torch.logaddexp, torch.exp), weak=False, guard=_REAL)
+    logaddexp2 = staticmethod(_log_of_sum_op(_logaddexp2, torch.exp2))
     sin = direct(torch.sin)
     cos = direct(torch.cos)
     tan = direct(torch.tan)
     arcsin = direct(torch.asin)
-    arccos = _in_complex(torch.acos, _arccos)
+    arccos = _op_with_complex(torch.acos, _arccos)
     arctan = direct(torch.atan)
     arctan2 = direct(torch.atan2, weak=False)
     sinh = direct(torch.sinh)
@@ -148,7 +150,7 @@ class TorchElementaryOps:
     arcsinh = direct(torch.arcsinh)
     arccosh = direct(torch.arccosh)
     arctanh = direct(torch.arctanh)
-    erf = _in_float32(torch.erf)
+    erf = _float32_op(torch.erf)
     erfc = direct(torch.erfc)
     erfinv = direct(torch.erfinv)
     i0 = direct(_i0)

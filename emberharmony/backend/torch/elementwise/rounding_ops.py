@@ -44,14 +44,14 @@ class TorchRoundingOps(Decimals):
 
     @staticmethod
     def _round_scaled(x: torch.Tensor, decimals: int, bound: float) -> torch.Tensor:
-        rounded = torch.round(x, decimals=decimals)
+        rounded_x = torch.round(x, decimals=decimals)
         if decimals < 0:
-            return rounded
+            return rounded_x
         # A number so large that it has no such decimals must stay the same, but torch.round may scale it to infinity.
         # For such a number `x - unit` and `x + unit` are the number itself, so clamping restores it. This is
         # faster than a comparison with `bound`.
         rounding_unit, x_detached = 10.0**-decimals, x.detach()
-        return torch.clamp(rounded, x_detached - rounding_unit, x_detached + rounding_unit)
+        return torch.clamp(rounded_x, x_detached - rounding_unit, x_detached + rounding_unit)
 
     def nan_to_num(self, x: torch.Tensor, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> torch.Tensor:
         if holds_tensor(nan, posinf, neginf):
@@ -65,12 +65,12 @@ class TorchRoundingOps(Decimals):
         x = promotion.floats(x1)
         promotion.refuse(x, ("complex",))
         # 2 ** x2 alone may overflow where the product does not, so multiply in three steps.
-        largest_exponent = _REACH[x.dtype]
+        largest_step = _REACH[x.dtype]
         remaining_shift = x2.to(torch.int64)
         if x2.dtype is torch.uint64:
-            remaining_shift = torch.where(remaining_shift < 0, 3 * largest_exponent, remaining_shift)
-        remaining_shift = remaining_shift.clamp(-3 * largest_exponent, 3 * largest_exponent)
+            remaining_shift = torch.where(remaining_shift < 0, 3 * largest_step, remaining_shift)
+        remaining_shift = remaining_shift.clamp(-3 * largest_step, 3 * largest_step)
         for _ in range(3):
-            exponent_step = remaining_shift.clamp(-largest_exponent, largest_exponent)
+            exponent_step = remaining_shift.clamp(-largest_step, largest_step)
             x, remaining_shift = x * torch.exp2(exponent_step.to(x.dtype)), remaining_shift - exponent_step
         return x

@@ -21,7 +21,7 @@ from emberharmony.backend.torch.elementwise.special_ops import (
     NATIVE,
     ROUNDED,
     TorchSpecialOps,
-    is_moderate,
+    are_orders_moderate,
     special_function,
 )
 from emberharmony.backend.torch.tracing import has_values
@@ -62,9 +62,9 @@ _SHARED = {name: shared_function_of(name) for name in DERIVATIVES if name not in
 """Functions of a namespace and of float64 tensors of one shape."""
 
 
-def _is_rounded(name: str, x: torch.Tensor) -> bool:
+def _has_rounded_kernel(name: str, x: torch.Tensor) -> bool:
     """Returns whether a function of `ROUNDED`, of fewer digits, computes this function for orders like those of `x`."""
-    return name in ROUNDED and (name not in ("gammainc", "gammaincc") or (has_values(x) and is_moderate(x)))
+    return name in ROUNDED and (name not in ("gammainc", "gammaincc") or (has_values(x) and are_orders_moderate(x)))
 
 
 def _compute_by_blocks(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -100,7 +100,7 @@ class Special(torch.autograd.Function):
             wide_tensors = list(torch.broadcast_tensors(*wide_tensors))  # type: ignore[no-untyped-call]
         if name in NATIVE:
             return NATIVE[name](*wide_tensors).to(x.dtype)
-        if x.dtype is not wide_dtype and _is_rounded(name, wide_tensors[0]):
+        if x.dtype is not wide_dtype and _has_rounded_kernel(name, wide_tensors[0]):
             return ROUNDED[name](*wide_tensors).to(x.dtype)
         return _compute_by_blocks(name, x.dtype is wide_dtype, wide_tensors).to(x.dtype)
 
@@ -120,7 +120,7 @@ class Special(torch.autograd.Function):
         if cotangent is None:
             return (None,) * INPUTS
         gradients = [
-            (cotangent * _slope_of_derivative(derivative, tensors, y)).sum_to_size(x.shape) if needs_gradient else None
+            (cotangent * _evaluate_derivative(derivative, tensors, y)).sum_to_size(x.shape) if needs_gradient else None
             for derivative, x, needs_gradient in zip(
                 DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=False
             )
@@ -137,7 +137,7 @@ class SpecialInBothModes(Special):
         tensors, y = _saved_tensors(ctx)
         derivatives_and_tangents = zip(DERIVATIVES[ctx.name], tangents, strict=False)
         tangent_terms = [
-            tangent * _slope_of_derivative(derivative, tensors, y)
+            tangent * _evaluate_derivative(derivative, tensors, y)
             for derivative, tangent in derivatives_and_tangents
             if tangent is not None
         ]
@@ -150,7 +150,7 @@ def _saved_tensors(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
     return [x for x in primals if x is not None], y
 
 
-def _slope_of_derivative(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
+def _evaluate_derivative(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
     if isinstance(derivative, str):
         raise no_gradient_error(derivative)
     return derivative(DERIVED, *tensors, y)

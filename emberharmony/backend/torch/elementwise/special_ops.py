@@ -52,7 +52,7 @@ INPUTS = 4
 """How many inputs `special.Special` has: the name of the function and three tensors."""
 
 
-def is_moderate(a: torch.Tensor) -> bool:
+def are_orders_moderate(a: torch.Tensor) -> bool:
     """Returns whether all orders of an incomplete gamma function are in the range `_ORDERS`."""
     lowest_order, highest_order = _ORDERS
     orders = a.numpy()
@@ -95,22 +95,22 @@ def _quick_gammaln(x: torch.Tensor) -> torch.Tensor:
     return torch.lgamma(x.double()).float()
 
 
-def _quick_rounded(name: str) -> Callable[..., torch.Tensor]:
+def _quick_rounded_function(name: str) -> Callable[..., torch.Tensor]:
     """Returns the fast path of a function of `ROUNDED` for float32 tensors."""
     native_function = ROUNDED[name]
 
-    def rounded_of_one(x: torch.Tensor) -> torch.Tensor:
+    def quick_function_of_one(x: torch.Tensor) -> torch.Tensor:
         if forward_ad._current_level >= 0:
             raise NotImplementedError
         return native_function(x.double()).float()
 
-    def rounded_of_two(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        if forward_ad._current_level >= 0 or not is_moderate(a):
+    def quick_function_of_two(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        if forward_ad._current_level >= 0 or not are_orders_moderate(a):
             raise NotImplementedError
         # The kernel converts `x` to the dtype of the other argument at no cost.
         return native_function(a.double(), x).float()
 
-    return rounded_of_two if name in ("gammainc", "gammaincc") else rounded_of_one
+    return quick_function_of_two if name in ("gammainc", "gammaincc") else quick_function_of_one
 
 
 _FIRST = f"{{0}}.dtype is native_float32 and not {{0}}.requires_grad and {HAS_VALUES}"
@@ -132,11 +132,11 @@ class TorchSpecialOps:
         return result
 
     gammaln = staticmethod(fast(_quick_gammaln, _FIRST)(partial(special_function, "gammaln")))
-    digamma = staticmethod(fast(_quick_rounded("digamma"), _FIRST)(partial(special_function, "digamma")))
-    gammainc = staticmethod(fast(_quick_rounded("gammainc"), _BOTH)(partial(special_function, "gammainc")))
-    gammaincc = staticmethod(fast(_quick_rounded("gammaincc"), _BOTH)(partial(special_function, "gammaincc")))
-    erfcx = staticmethod(fast(_quick_rounded("erfcx"), _FIRST)(partial(special_function, "erfcx")))
-    log_ndtr = staticmethod(fast(_quick_rounded("log_ndtr"), _FIRST)(partial(special_function, "log_ndtr")))
+    digamma = staticmethod(fast(_quick_rounded_function("digamma"), _FIRST)(partial(special_function, "digamma")))
+    gammainc = staticmethod(fast(_quick_rounded_function("gammainc"), _BOTH)(partial(special_function, "gammainc")))
+    gammaincc = staticmethod(fast(_quick_rounded_function("gammaincc"), _BOTH)(partial(special_function, "gammaincc")))
+    erfcx = staticmethod(fast(_quick_rounded_function("erfcx"), _FIRST)(partial(special_function, "erfcx")))
+    log_ndtr = staticmethod(fast(_quick_rounded_function("log_ndtr"), _FIRST)(partial(special_function, "log_ndtr")))
 
 
 for _name in DERIVATIVES:

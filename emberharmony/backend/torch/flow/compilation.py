@@ -59,12 +59,12 @@ def make_traceable(transform: F) -> F:
     """Returns a transform that torch.compile traces completely, with all functions that it calls, or not at all."""
 
     @functools.wraps(transform)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_traceably(*args: Any, **kwargs: Any) -> Any:
         if _State.in_parts:
             return torch._dynamo.disable(transform)(*args, **kwargs)  # type: ignore[no-untyped-call]
         return transform(*args, **kwargs)
 
-    return call  # type: ignore[return-value]
+    return call_traceably  # type: ignore[return-value]
 
 
 class _Entries:
@@ -104,12 +104,12 @@ def _innermost_override() -> Any:
     compiled as a whole, because no block can begin or end in it, and `ops.compile` compiles it for one backend and for
     one kind of ops. A function that is compiled in parts, or by `torch.compile` alone, breaks the graph here.
     """
-    if is_whole():
+    if is_traced_whole():
         return _COMPOSITE.entry or getattr(_Entries, _whole_call_kind())  # type: ignore[arg-type]
     return selection.override_entry()
 
 
-def is_whole() -> bool:
+def is_traced_whole() -> bool:
     """Returns whether torch.compile is tracing a function as a whole, for `ops.compile` and while ops are guarded."""
     return torch.compiler.is_compiling() and _whole_call_kind() is not None
 
@@ -123,7 +123,7 @@ def call_with_own_ops(bound: Any, function: Callable[..., Any], args: Any, kwarg
         _COMPOSITE.entry = outer_entry
 
 
-def _make_traceable(bound: Any) -> str:
+def _make_ops_traceable(bound: Any) -> str:
     """Makes the ops of an override traceable by torch.compile, and returns the name of their kind."""
     variant_name = f"{bound.backend.prefix}{bound.variant}"
     if variant_name not in vars(_Entries):
@@ -135,7 +135,7 @@ def _make_traceable(bound: Any) -> str:
 
 def call_whole(bound: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls a function that is compiled as a whole with the ops of a backend, while these are overridden."""
-    outer_kind, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _make_traceable(bound)
+    outer_kind, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _make_ops_traceable(bound)
     try:
         return function(*args, **kwargs)
     finally:
@@ -190,8 +190,8 @@ def _model_of(fn: FunctionType) -> Any:
         except ValueError:  # it has not been assigned yet
             continue
         cls = type(closed_object)
-        is_itself = cls.__hash__ is object.__hash__  # type: ignore[comparison-overlap]
-        if callable(closed_object) and is_itself and cls.__weakrefoffset__ and cls is not FunctionType:
+        is_hashed_by_identity = cls.__hash__ is object.__hash__  # type: ignore[comparison-overlap]
+        if callable(closed_object) and is_hashed_by_identity and cls.__weakrefoffset__ and cls is not FunctionType:
             return closed_object
     return fn.__code__
 
@@ -248,8 +248,8 @@ class TorchFunction:
     def __init__(self, fn: Callable[..., Any], bound: Any, in_transform: Callable[[], bool]) -> None:
         self._fn, self._bound, self._in_transform = fn, bound, in_transform
         entry = _shared_entry(fn, bound.variant)
-        self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
-        self._whole, self._parts = _compile_whole(entry), _compile_parts(_entry_function(fn))
+        self._shared_code = entry.__code__ if isinstance(fn, FunctionType) else None
+        self._whole_function, self._parts = _compile_whole(entry), _compile_parts(_entry_function(fn))
         self._way, self._is_whole, self._has_moved = _WHOLE, False, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -259,7 +259,7 @@ class TorchFunction:
         if self._is_whole and not (selection.is_overridden() or PLACEMENT.is_overridden or is_watched()):
             STREAM.get()  # as below
             try:
-                return self._whole(*args, **kwargs)
+                return self._whole_function(*args, **kwargs)
             except Exception as error:
                 if not _is_compiler_error(error, _WHOLE):
                     raise
@@ -331,10 +331,13 @@ class TorchFunction:
 
     def _run_versions(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._whole(*args, **kwargs)
+            return self._whole_function(*args, **kwargs)
         except torch._dynamo.exc.FailOnRecompileLimitHit:
-            if self._shared is None:
+            if self._shared_code is None:
                 raise
         # Perhaps other functions of the same `def` have used up the versions. PyTorch has not run anything yet.
-        self._whole, self._shared = _compile_whole(_shared_entry(self._fn, self._bound.variant, self._shared)), None
-        return self._whole(*args, **kwargs)
+        self._whole_function, self._shared_code = (
+            _compile_whole(_shared_entry(self._fn, self._bound.variant, self._shared_code)),
+            None,
+        )
+        return self._whole_function(*args, **kwargs)

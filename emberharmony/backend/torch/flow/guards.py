@@ -35,16 +35,16 @@ _HELD = r".*\._held"
 def needed_guards(guards: Sequence[Any]) -> list[bool]:
     """Returns for each guard whether it is needed, as the option `guard_filter_fn` of `torch.compile` asks."""
     module_names = {
-        guard.name for guard in guards if isinstance(guard.value, ModuleType) and _is_own(guard.value.__name__)
+        guard.name for guard in guards if isinstance(guard.value, ModuleType) and _is_of_package(guard.value.__name__)
     }
     class_names = {
-        f"type({guard.name})" for guard in guards if guard.has_value and _is_own(type(guard.value).__module__)
+        f"type({guard.name})" for guard in guards if guard.has_value and _is_of_package(type(guard.value).__module__)
     }
     function_names = {
         guard.name
         for guard in guards
         if isinstance(guard.value, FunctionType)
-        and _is_own(guard.value.__module__)
+        and _is_of_package(guard.value.__module__)
         and guard.name.rpartition(".")[0] in module_names | class_names
     }
     matched_names = {guard.name for guard in guards if guard.guard_type in ("MODULE_MATCH", "TENSOR_MATCH")}
@@ -69,33 +69,33 @@ def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:
     if guard_type == "NOT_PRESENT_IN_GENERIC_DICT":
         # Python looks for `__call__` in the class alone. No user gives an object a private method of this package.
         attribute = _guard_argument(guard, "attr")
-        if attribute == "__call__" or (attribute.startswith("_") and _is_own(type(guard.value).__module__)):
+        if attribute == "__call__" or (attribute.startswith("_") and _is_of_package(type(guard.value).__module__)):
             return True
     if guard_type in ("DICT_CONTAINS", "DICT_NOT_CONTAINS") and name.startswith("dict(type("):
-        return _is_own(str(guard.value.get("__module__")))
+        return _is_of_package(str(guard.value.get("__module__")))
     if guard_type == "HASATTR" and isinstance(guard.value, type):
-        return _is_own(guard.value.__module__)
+        return _is_of_package(guard.value.__module__)
     declaration_match = re.fullmatch(_DECLARATION, name)
     if declaration_match is not None:
-        return declaration_match[1] is None or _is_own(OPS[declaration_match[1]].declared.__module__)
+        return declaration_match[1] is None or _is_of_package(OPS[declaration_match[1]].declared.__module__)
     if re.fullmatch(_TABLE, name) or re.fullmatch(_HELD, name):
         return True
     return re.fullmatch(_CONSTANT, name) is not None and not isinstance(guard.value, (list, dict, set))
 
 
-def _is_implied(guard: Any, known: set[str]) -> bool:
+def _is_implied(guard: Any, known_names: set[str]) -> bool:
     """Returns whether other guards, of modules and tensors of these names, make a guard superfluous."""
     name = guard.name
     if name.endswith("._held[1]"):
         # A parameter's tensor, which is guarded, belongs to all backend objects of the library, whichever made it.
-        return f"{name[:-3]}[0]" in known
+        return f"{name[:-3]}[0]" in known_names
     if guard.guard_type != "DUPLICATE_INPUT":
         return False
     if name.endswith(".__class__"):
         return True  # two names of one class
     first_name = _guard_argument(guard, "source_b").name
-    is_own = isinstance(guard.value, ModuleType) and name.startswith("G['" + _OWN)
-    return is_own and (first_name in known or first_name.startswith("G['" + _OWN))
+    is_own_module = isinstance(guard.value, ModuleType) and name.startswith("G['" + _OWN)
+    return is_own_module and (first_name in known_names or first_name.startswith("G['" + _OWN))
 
 
 def _guard_argument(guard: Any, name: str) -> Any:
@@ -104,5 +104,5 @@ def _guard_argument(guard: Any, name: str) -> Any:
     return create_function.keywords[name] if name in create_function.keywords else create_function.args[0]
 
 
-def _is_own(module: str) -> bool:
+def _is_of_package(module: str) -> bool:
     return module.partition(".")[0] == "emberharmony"

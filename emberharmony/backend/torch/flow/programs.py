@@ -77,7 +77,7 @@ def overwrite_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -
     program, numbers = _program_for(update, columns[0][0])
     output_slots, scratch_slots = program.output_slots or {}, program.scratch_slots
     largest_size = max(x.numel() for x in columns[0])
-    memory = [columns[0][0].new_empty(largest_size) for _ in program.registers_by_slot]
+    scratch_memory = [columns[0][0].new_empty(largest_size) for _ in program.registers_by_slot]
     write_calls: list[tuple[Any, ...]] = []
     for tensors in zip(*columns, strict=True):
         registers = list(tensors)
@@ -85,7 +85,7 @@ def overwrite_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -
             if i in output_slots:
                 target = registers[output_slots[i]]
             else:
-                target = memory[scratch_slots[i]][: tensors[0].numel()].view(tensors[0].shape)
+                target = scratch_memory[scratch_slots[i]][: tensors[0].numel()].view(tensors[0].shape)
             write_calls.append((functools.partial(_bind_call(call, registers, numbers), out=target),))
             registers.append(target)
     return write_calls

@@ -138,13 +138,13 @@ class TorchSteps(Steps):
     def traits_of(self, columns: Columns) -> Traits:
         """Returns the facts about lists of tensors; a program needs plain tensors of one dtype without a graph."""
         tensors = [*chain.from_iterable(columns)]
-        is_plain = {*map(type, tensors)} == {torch.Tensor}
-        is_fusable = is_plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
+        has_plain_class = {*map(type, tensors)} == {torch.Tensor}
+        is_fusable = has_plain_class and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
         has_kernels = is_fusable and _have_kernels(columns)
-        if not (is_plain and TensorGuards):
-            tensor_looks = list(map(_compared_properties, tensors))
+        if not (has_plain_class and TensorGuards):
+            property_tuples = list(map(_compared_properties, tensors))
             return Traits(
-                lambda *others: list(map(_compared_properties, others)) == tensor_looks, is_fusable, has_kernels
+                lambda *others: list(map(_compared_properties, others)) == property_tuples, is_fusable, has_kernels
             )
         # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
         guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)

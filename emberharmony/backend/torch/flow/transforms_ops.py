@@ -19,7 +19,12 @@ from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 from emberharmony.backend.torch.derivatives import run_engine
-from emberharmony.backend.torch.flow.compilation import TorchFunction, call_with_own_ops, is_whole, make_traceable
+from emberharmony.backend.torch.flow.compilation import (
+    TorchFunction,
+    call_with_own_ops,
+    is_traced_whole,
+    make_traceable,
+)
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core import selection
 from emberharmony.core.deferred import Deferred
@@ -77,8 +82,8 @@ class TorchTransformsOps:
 
     @staticmethod
     def may_all_outlive_transforms(tensors: Tensors) -> bool:
-        is_inside = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
-        return not is_inside and not any(map(operator.attrgetter("requires_grad"), tensors))
+        is_in_transform = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
+        return not is_in_transform and not any(map(operator.attrgetter("requires_grad"), tensors))
 
     bound: Any
     composed: Any
@@ -89,23 +94,23 @@ class TorchTransformsOps:
     def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], Any]:
         inexact_positions: list[int] = []
 
-        def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
+        def split_outputs(*leaves: torch.Tensor) -> tuple[Any, Any]:
             outputs = _call_watched(fn, leaves)
             # torch.func.vjp requires at least one output, and rejects integer outputs.
             inexact_positions[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
             return tuple(outputs[i] for i in inexact_positions) or (torch.zeros(()),), tuple(outputs)
 
-        differentiable, pull, outputs = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
+        inexact_outputs, pull, outputs = torch.func.vjp(split_outputs, *primals, has_aux=True)  # type: ignore[misc]
 
-        def pull_some(cotangents: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
+        def pull_cotangents(cotangents: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
             inexact_cotangents = [cotangents[i] for i in inexact_positions] or [None]
-            outputs_and_cotangents = zip(differentiable, inexact_cotangents, strict=True)
+            outputs_and_cotangents = zip(inexact_outputs, inexact_cotangents, strict=True)
             return list(pull(tuple(torch.zeros_like(y) if ct is None else ct for y, ct in outputs_and_cotangents)))
 
         merged_outputs = list(outputs)
-        for i, output in zip(inexact_positions, differentiable, strict=False):
+        for i, output in zip(inexact_positions, inexact_outputs, strict=False):
             merged_outputs[i] = output
-        return merged_outputs, pull_some
+        return merged_outputs, pull_cotangents
 
     @staticmethod
     @make_traceable
@@ -124,18 +129,18 @@ class TorchTransformsOps:
             return self.transpose_pullback(fn, primals)
 
         @make_traceable
-        def push(tangents: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        def push_tangents(tangents: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
             if not torch.compiler.is_compiling():
                 _load_forward_mode()
             output_count = 0
 
-            def at_least_one_output(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            def call_with_output(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
                 nonlocal output_count
                 outputs = tuple(_call_watched(fn, leaves))
                 output_count = len(outputs)
                 return outputs or (torch.zeros(()),)  # torch.func.jvp requires at least one output
 
-            outputs, pushed_tangents = torch.func.jvp(at_least_one_output, tuple(primals), tuple(tangents))  # type: ignore[misc]
+            outputs, pushed_tangents = torch.func.jvp(call_with_output, tuple(primals), tuple(tangents))  # type: ignore[misc]
             outputs, pushed_tangents = outputs[:output_count], pushed_tangents[:output_count]
             # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
             # wrong (see `_in_reverse_mode`).
@@ -150,26 +155,26 @@ class TorchTransformsOps:
             ]
             return list(outputs), cast_tangents
 
-        return push
+        return push_tangents
 
     @make_traceable
     def map_slices(
         self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
     ) -> list[torch.Tensor]:
-        def call(*slices: torch.Tensor) -> Any:
+        def call_on_slices(*slices: torch.Tensor) -> Any:
             results = fn(*slices)
             return results[0] if len(results) == 1 else tuple(results)
 
         # Trees of axes and of results take 20 µs more than one axis and one result (PyTorch 2.13).
         in_dims = axes[0] if len(set(axes)) == 1 else tuple(axes)
-        mapped = torch.func.vmap(call, in_dims=in_dims, randomness="same" if same else "different")
+        mapped_function = torch.func.vmap(call_on_slices, in_dims=in_dims, randomness="same" if same else "different")
         if torch.compiler.is_compiling():
-            return _list_of(mapped(*tensors))
+            return _list_of(mapped_function(*tensors))
         try:
             if same:
-                return _list_of(mapped(*tensors))
+                return _list_of(mapped_function(*tensors))
             with WithoutDraws():
-                return _list_of(mapped(*tensors))
+                return _list_of(mapped_function(*tensors))
         except Exception as error:
             if not self.cannot_transform(error):
                 raise
@@ -210,7 +215,7 @@ class TorchTransformsOps:
         return host_programs.HostProgram(function, self.bound)
 
     def call_with_own_ops(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        if is_whole():
+        if is_traced_whole():
             return call_with_own_ops(self.bound, function, args, kwargs)
         return super().call_with_own_ops(function, args, kwargs)  # type: ignore[misc]
 
@@ -238,11 +243,11 @@ def _needs_func() -> bool:
 def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Returns the outputs of `fn(*primals)`, and the gradients of the first output, computed by `torch.func`."""
 
-    def split(*leaves: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+    def split_loss(*leaves: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         loss, *aux = _call_watched(fn, leaves)
         return loss, tuple(aux)
 
-    loss, pull, aux = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
+    loss, pull, aux = torch.func.vjp(split_loss, *primals, has_aux=True)  # type: ignore[misc]
     return [loss, *aux], list(pull(torch.ones_like(loss)))
 
 
@@ -258,19 +263,21 @@ def _gradients_of_autograd(
     if not torch.is_grad_enabled():
         with torch.enable_grad():
             return _gradients_of_autograd(fn, primals, constant)
-    is_asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
-    if is_asked or any(map(_IS_INFERENCE, primals)):
-        leaves = [x.view_as(x) if is_asked and x.requires_grad else _leaf_with_gradient(x) for x in primals]
+    is_recorded_outside = not constant and any(
+        x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals
+    )
+    if is_recorded_outside or any(map(_IS_INFERENCE, primals)):
+        leaves = [x.view_as(x) if is_recorded_outside and x.requires_grad else _leaf_with_gradient(x) for x in primals]
     else:
         leaves = [x.detach().requires_grad_() for x in primals]
     outputs = _call_watched(fn, leaves, leaves)
     loss = outputs[0]
     if not loss.requires_grad:
         return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
-    is_inside = is_asked or (not constant and _has_other_leaves(outputs, leaves))
-    found_gradients = run_engine(loss, leaves, torch.ones_like(loss), is_inside)
+    creates_graph = is_recorded_outside or (not constant and _has_other_leaves(outputs, leaves))
+    found_gradients = run_engine(loss, leaves, torch.ones_like(loss), creates_graph)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found_gradients, primals, strict=True)]
-    return (outputs if is_inside else [y.detach() for y in outputs]), gradients
+    return (outputs if creates_graph else [y.detach() for y in outputs]), gradients
 
 
 def _leaf_with_gradient(x: torch.Tensor) -> torch.Tensor:
@@ -281,35 +288,35 @@ def _leaf_with_gradient(x: torch.Tensor) -> torch.Tensor:
     return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
 
 
-def _call_watched(fn: TensorFunction, leaves: Tensors, recorded: Tensors = ()) -> list[torch.Tensor]:
+def _call_watched(fn: TensorFunction, leaves: Tensors, recorded_leaves: Tensors = ()) -> list[torch.Tensor]:
     """Returns the outputs of `fn(*leaves)` as a list, while `fn` is differentiated.
 
     Args:
         fn: the function.
         leaves: its arguments.
-        recorded: these arguments if `torch.autograd` differentiates it, rather than `torch.func`.
+        recorded_leaves: these arguments if `torch.autograd` differentiates it, rather than `torch.func`.
     """
     if torch.compiler.is_compiling():
         return list(fn(*leaves))
-    watched = Watched(recorded)
+    watch = Watched(recorded_leaves)
     try:
-        with watched:
+        with watch:
             return list(fn(*leaves))
     finally:
-        watched.leave()
+        watch.leave()
 
 
 def _has_other_leaves(outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor]) -> bool:
     """Returns whether outputs were computed from tensors that require gradients besides `leaves`, or are such."""
-    own_ids = set(map(id, leaves))
-    if any(y.requires_grad and y.grad_fn is None and id(y) not in own_ids for y in outputs):
+    leaf_ids = set(map(id, leaves))
+    if any(y.requires_grad and y.grad_fn is None and id(y) not in leaf_ids for y in outputs):
         return True
     pending_nodes: list[Any] = [y.grad_fn for y in outputs if y.grad_fn is not None]
     seen_nodes = set(pending_nodes)
     for node in pending_nodes:  # grows meanwhile
         for parent, _ in node.next_functions:
             if parent.__class__ is _ACCUMULATE:
-                if id(parent.variable) not in own_ids:
+                if id(parent.variable) not in leaf_ids:
                     return True
             elif parent is not None and parent not in seen_nodes:
                 seen_nodes.add(parent)
@@ -351,13 +358,13 @@ class _Custom(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, _backward: None, _count: None, *tangents: torch.Tensor) -> Any:
         """Returns the tangents of the outputs, by the transpose of `backward`."""
-        zeros = [torch.zeros(**like) for like in ctx.like]
+        zero_cotangents = [torch.zeros(**like) for like in ctx.like]
         # Drop the tangents of the saved primals, or `backward` would propagate them a second time.
         primals = [forward_ad.unpack_dual(x).primal for x in ctx.saved_tensors]
-        _, push = torch.func.vjp(  # type: ignore[misc]
-            lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zeros
+        _, transpose = torch.func.vjp(  # type: ignore[misc]
+            lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zero_cotangents
         )
-        pushed_tangents = push(tangents[ctx.count :])
+        pushed_tangents = transpose(tangents[ctx.count :])
         return tuple(y if t is None else y + t for y, t in zip(pushed_tangents, tangents, strict=False))
 
 

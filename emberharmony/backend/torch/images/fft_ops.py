@@ -10,7 +10,7 @@ from emberharmony.backend.torch.dtypes import promotion
 Native = Callable[..., torch.Tensor]
 
 
-def _single_or_wider(x: torch.Tensor) -> torch.Tensor:
+def _widen_half(x: torch.Tensor) -> torch.Tensor:
     """Returns a floating or complex tensor, half precision as float32: PyTorch has no half-precision FFT on the CPU."""
     x = promotion.floats(x)
     return x.to(torch.float32) if x.dtype.itemsize == 2 else x
@@ -35,7 +35,7 @@ def _op_of_transform(native: Native, *, real: bool = False, halved: bool = False
         if real:
             promotion.refuse(x, ("complex",))
         axis_index, length = axis_and_length(x.shape, n, axis, norm, halved)
-        x = _single_or_wider(x)
+        x = _widen_half(x)
         return native(x, length, axis_index, norm) if x.numel() else _transform_of_empty(native, x, length, axis_index)
 
     return transform
@@ -48,7 +48,7 @@ def _transform_of_axes(native: Native, transform_of_axis: Native) -> Native:
         x: torch.Tensor, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> torch.Tensor:
         axis_length_pairs = axes_and_lengths(x.shape, s, axes, norm)
-        x = _single_or_wider(x)
+        x = _widen_half(x)
         if x.numel():
             return native(x, [n for _, n in axis_length_pairs], [a for a, _ in axis_length_pairs], norm)
         for axis, length in axis_length_pairs:

@@ -42,18 +42,18 @@ class TorchInterpolationOps:
         lacks_batching = mode == "nearest-exact" and in_functional_transform()
         # PyTorch 2.13 copies an axis whose length stays, whatever `scale_factor` is: in some modes and numbers of axes
         # in the forward pass, in others in the gradient alone; "nearest" also where an axis doubles its length.
-        is_copied = any(m % n == 0 and step * m != n for _, n, m, step in zip(*plan, strict=True))
-        if mode == "area" or lacks_batching or is_copied or not x.is_floating_point() or not x.numel():
+        copies_axis = any(m % n == 0 and step * m != n for _, n, m, step in zip(*plan, strict=True))
+        if mode == "area" or lacks_batching or copies_axis or not x.is_floating_point() or not x.numel():
             options = (size, scale_factor, mode, align_corners, recompute_scale_factor, data_format)
             return self.composed("interpolate")(x, *options)
-        dtype, rows = x.dtype, x.movedim(-1, 1) if is_channels_last else x
+        dtype, pixels = x.dtype, x.movedim(-1, 1) if is_channels_last else x
         if mode in shared_interpolation.AXES and dtype.itemsize == 2:
-            rows = rows.float()
+            pixels = pixels.float()
         if recompute_scale_factor or size is not None:
-            result = functional.interpolate(rows, plan.size, None, mode, align_corners)
+            result = functional.interpolate(pixels, plan.size, None, mode, align_corners)
         else:
             scale_factors = scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(plan.axes)
             factors = [float(factor) for factor in scale_factors]
-            result = functional.interpolate(rows, None, factors, mode, align_corners)
-        result = result if rows.dtype is dtype else result.to(dtype)
+            result = functional.interpolate(pixels, None, factors, mode, align_corners)
+        result = result if pixels.dtype is dtype else result.to(dtype)
         return result.movedim(1, -1) if is_channels_last else result

@@ -20,11 +20,11 @@ def _shift_left(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
 def _shift_right(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     width = x1.dtype.itemsize * 8
     is_outside = (x2 < 0) | (x2 >= width)
-    shifted = torch.bitwise_right_shift(x1, torch.where(is_outside, 0, x2))
-    return torch.where(is_outside, torch.where(x1 < 0, -1, 0).to(x1.dtype), shifted)
+    shifted_x1 = torch.bitwise_right_shift(x1, torch.where(is_outside, 0, x2))
+    return torch.where(is_outside, torch.where(x1 < 0, -1, 0).to(x1.dtype), shifted_x1)
 
 
-def _right_bits64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+def _shift_right_64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     is_outside = (x2 < 0) | (x2 >= 64)
     return unsigned.shift_right(x1, torch.where(is_outside, 0, x2)).masked_fill(is_outside, 0)
 
@@ -45,5 +45,5 @@ class TorchBitwiseOps:
     bitwise_or = direct(torch.bitwise_or)
     bitwise_xor = direct(torch.bitwise_xor)
     bitwise_left_shift = staticmethod(support_unsigned(_shift_left, _shift_left))
-    bitwise_right_shift = staticmethod(support_unsigned(_shift_right, _right_bits64))
+    bitwise_right_shift = staticmethod(support_unsigned(_shift_right, _shift_right_64))
     bitwise_not = staticmethod(_bitwise_not)

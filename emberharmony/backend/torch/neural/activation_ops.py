@@ -15,7 +15,7 @@ Native = Callable[..., torch.Tensor]
 _FLOATING = "{0}.dtype.is_floating_point"
 
 
-def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
+def _softmax_op(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
     """Returns a softmax over one axis, or over several, which are joined into one for the kernel."""
 
     @fast(native, f"{{1}}.__class__ is int and {{0}}.ndim and {_FLOATING}")
@@ -27,9 +27,9 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
             return x.clone()
         kept_axes = [a for a in range(x.ndim) if a not in axes]
         axis_order = [*kept_axes, *axes]
-        class_axis_second = x.permute(*axis_order)
-        flat_result = native(class_axis_second.reshape([*class_axis_second.shape[: len(kept_axes)], -1]), -1).reshape(
-            class_axis_second.shape
+        permuted_x = x.permute(*axis_order)
+        flat_result = native(permuted_x.reshape([*permuted_x.shape[: len(kept_axes)], -1]), -1).reshape(
+            permuted_x.shape
         )
         return flat_result.permute(*sorted(range(x.ndim), key=axis_order.__getitem__))
 
@@ -52,8 +52,8 @@ class TorchActivationOps:
 
     log_sigmoid = direct(functional.logsigmoid)
     selu = direct(functional.selu)
-    softmax = staticmethod(_over_axes(torch.softmax))
-    log_softmax = staticmethod(_over_axes(torch.log_softmax))
+    softmax = staticmethod(_softmax_op(torch.softmax))
+    log_softmax = staticmethod(_softmax_op(torch.log_softmax))
 
     # Above its threshold the kernel returns `x`. A threshold of 40 makes that exact in float64; the default of 20 not.
     @fast(functional.softplus, promotion.inexact, plain=promotion.plain_inexact, arguments="{0}, 1, 40")

@@ -22,7 +22,9 @@ else:
     shared_attention = Deferred("emberharmony.backend.shared.neural.attention")
 
 
-def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None) -> bool:
+def _supports_fused_kernel(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None
+) -> bool:
     """Returns whether the fused kernel may compute the attention.
 
     The kernel (PyTorch 2.13) has no forward mode, and `_Attention` cannot be compiled, so the composite runs there. It
@@ -57,11 +59,13 @@ class _Attention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, kernel: dict[str, Any], options: tuple[Any, ...], *operands: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, kernel_options: dict[str, Any], options: tuple[Any, ...], *operands: torch.Tensor
+    ) -> torch.Tensor:
         """Returns the attention of query, key and value."""
         with torch.enable_grad():
             ctx.leaves = [x.detach().requires_grad_(x.requires_grad) for x in operands]
-            ctx.result = _call_kernel(*ctx.leaves, **kernel)
+            ctx.result = _call_kernel(*ctx.leaves, **kernel_options)
         ctx.options = options
         ctx.save_for_backward(*operands)
         result: torch.Tensor = ctx.result.detach()
@@ -84,9 +88,11 @@ class _FlashAttention(torch.autograd.Function):
     """Computes what `_Attention` does by PyTorch's kernel for the CPU itself, without a graph inside: 18 µs less."""
 
     @staticmethod
-    def forward(ctx: Any, kernel: dict[str, Any], options: tuple[Any, ...], *operands: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, kernel_options: dict[str, Any], options: tuple[Any, ...], *operands: torch.Tensor
+    ) -> torch.Tensor:
         """Returns the attention of query, key and value."""
-        ctx.is_causal, ctx.scale, ctx.options = kernel["is_causal"], kernel["scale"], options
+        ctx.is_causal, ctx.scale, ctx.options = kernel_options["is_causal"], kernel_options["scale"], options
         result, logarithms = _FLASH(*(x.transpose(1, 2) for x in operands), 0.0, ctx.is_causal, scale=ctx.scale)
         ctx.save_for_backward(*operands, result, logarithms)
         attention: torch.Tensor = result.transpose(1, 2)
@@ -127,23 +133,23 @@ def _gradients(
 
 
 def _attend(
-    operands: tuple[torch.Tensor, torch.Tensor, torch.Tensor], kernel: dict[str, Any], options: tuple[Any, ...]
+    operands: tuple[torch.Tensor, torch.Tensor, torch.Tensor], kernel_options: dict[str, Any], options: tuple[Any, ...]
 ) -> torch.Tensor:
     """Returns the fused attention, recorded if it may be differentiated.
 
     Args:
         operands: query, key and value.
-        kernel: the options of PyTorch's function.
+        kernel_options: the options of PyTorch's function.
         options: the arguments of the op after the operands.
     """
     if _needs_gradient(*operands):
-        attention = _FlashAttention if _is_flash(*operands, **kernel) else _Attention
-        recorded_outputs: torch.Tensor = attention.apply(kernel, options, *operands)  # type: ignore[no-untyped-call]
+        function_class = _FlashAttention if _uses_flash_kernel(*operands, **kernel_options) else _Attention
+        recorded_outputs: torch.Tensor = function_class.apply(kernel_options, options, *operands)  # type: ignore[no-untyped-call]
         return recorded_outputs
-    return _call_kernel(*operands, **kernel)
+    return _call_kernel(*operands, **kernel_options)
 
 
-def _is_flash(
+def _uses_flash_kernel(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -217,7 +223,7 @@ def _additive_mask(
     return bias if bias is None or bias.ndim > 1 else bias.reshape(1, -1)
 
 
-def _without_empty_rows(query: torch.Tensor, additive_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _neutralize_empty_rows(query: torch.Tensor, additive_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns queries and an additive mask, both changed where all keys are masked, so that the attention is that of 0.
 
     The gradient of the kernel divides by sums of weights that are lost where all logits are as low as the mask, and it
@@ -266,20 +272,20 @@ class TorchAttentionOps:
                 query, key, value, bias, mask, scale, is_causal, None, logit_cap, dropout_rate, seed, empty_rows
             )
         shared_attention.check_attention(query, key, value, bias, mask)
-        is_plain = (
+        is_supported = (
             attn_logits_soft_cap is None
             and (scale is None or is_number(scale))
             and is_number(dropout_rate)
             and not dropout_rate
         )
         options = (bias, mask, scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
-        if not is_plain or not _is_fused(query, key, value, bias):
+        if not is_supported or not _supports_fused_kernel(query, key, value, bias):
             return self.composed("dot_product_attention")(query, key, value, *options)
         additive_mask = _additive_mask(
             bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1]
         )
         if mask is not None and additive_mask is not None and _needs_gradient(query, key, value):
-            query, additive_mask = _without_empty_rows(query, additive_mask)
+            query, additive_mask = _neutralize_empty_rows(query, additive_mask)
         kernel_options = {
             "attn_mask": additive_mask,
             "is_causal": is_causal and additive_mask is None,

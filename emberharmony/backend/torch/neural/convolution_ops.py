@@ -38,7 +38,7 @@ def flat_padding(pairs: Any) -> list[int]:
     return [number for pair in reversed(pairs) for number in pair]
 
 
-def _is_native(x: torch.Tensor, kernel: torch.Tensor) -> bool:
+def _has_native_kernel(x: torch.Tensor, kernel: torch.Tensor) -> bool:
     """Returns whether PyTorch's kernels can convolve `x`: floating, not empty, with one to three spatial axes."""
     return x.is_floating_point() and 3 <= kernel.ndim <= 5 and x.numel() > 0 and kernel.numel() > 0
 
@@ -48,7 +48,7 @@ def _widen_half_on_cpu(x: torch.Tensor) -> torch.Tensor:
     return x.float() if x.itemsize == 2 and x.is_cpu else x
 
 
-def _with_plain_layout(x: torch.Tensor) -> torch.Tensor:
+def _normalize_layout(x: torch.Tensor) -> torch.Tensor:
     """Returns a tensor in an unambiguous memory layout; in reverse mode the cotangent passes through the same.
 
     If an axis has length 1, several layouts describe the same tensor. oneDNN (PyTorch 2.13) sometimes mistakes one for
@@ -59,7 +59,7 @@ def _with_plain_layout(x: torch.Tensor) -> torch.Tensor:
 
 def _channels_second(x: torch.Tensor, last: bool) -> torch.Tensor:
     """Returns an input as the kernels take it: shape (batch, channels, *spatial), float32 or wider on the CPU."""
-    return _with_plain_layout(_widen_half_on_cpu(x.movedim(-1, 1) if last else x))
+    return _normalize_layout(_widen_half_on_cpu(x.movedim(-1, 1) if last else x))
 
 
 def _outputs_first(kernel: torch.Tensor) -> torch.Tensor:
@@ -96,7 +96,7 @@ def _conv_of_tuples(
     typed error if an option is wrong.
     """
     n = kernel.ndim - 2
-    if x.dtype is not kernel.dtype or x.dtype not in WIDE or not _is_native(x, kernel) or x.ndim != n + 2:
+    if x.dtype is not kernel.dtype or x.dtype not in WIDE or not _has_native_kernel(x, kernel) or x.ndim != n + 2:
         return None
     if bias is not None and (bias.dtype is not x.dtype or bias.shape != kernel.shape[-1:]):
         return None
@@ -108,7 +108,7 @@ def _conv_of_tuples(
         if max(*strides, *padding, *dilation) >= 2**31:
             return None
         weight = kernel.permute(n + 1, n, *range(n)).contiguous()
-        return _with_plain_layout(_CONV[n - 1](_with_plain_layout(x), weight, bias, strides, padding, dilation, groups))
+        return _normalize_layout(_CONV[n - 1](_normalize_layout(x), weight, bias, strides, padding, dilation, groups))
     except (RuntimeError, TypeError):
         return None
 
@@ -177,14 +177,14 @@ def _native_convolution(
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         x = x.permute(*channels_second_order)  # a tuple would take 0.35 µs more
         if has_length_1:
-            x = _with_plain_layout(x)
+            x = _normalize_layout(x)
         if not is_even:
             x = functional.pad(x, pad_widths)
         weight = _contiguous_kernel(kernel.permute(*kernel_order), x, has_odd_kernel)
         if joins_channels:
             weight = weight.view(weight_shape)
         result = native_kernel(x, weight, None, plan.strides, paddings, plan.dilation, groups)
-        return (_with_plain_layout(result) if has_odd_result else result).permute(*channels_last_order)
+        return (_normalize_layout(result) if has_odd_result else result).permute(*channels_last_order)
 
     return convolve
 
@@ -202,7 +202,7 @@ def _quick_depthwise(
 
 
 @functools.lru_cache(maxsize=256)
-def _usual_transposed(
+def _native_transposed_convolution(
     shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, dilation: int
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """Returns the transposed convolution of tensors with channels last of these shapes, as `_native_convolution` does.
@@ -217,7 +217,7 @@ def _usual_transposed(
     common_padding, crop_options, remaining_padding = _crop_options(
         plan.crop_pairs(size[:-2]), plan.strides, plan.dilation
     )
-    has_no_rest, native_kernel, pad_widths = (
+    is_fully_cropped, native_kernel, pad_widths = (
         not any(map(any, remaining_padding)),
         _TRANSPOSED[n - 1],
         flat_padding(remaining_padding),
@@ -230,27 +230,27 @@ def _usual_transposed(
     lengths = plan.lengths(shape[1:-1], size[:-2])
     has_length_1, has_odd_result, has_odd_kernel = (
         1 in shape[1:],
-        not has_no_rest or 1 in (*lengths, size[-2]),
+        not is_fully_cropped or 1 in (*lengths, size[-2]),
         1 in size,
     )
 
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         x = x.permute(*channels_second_order)
         if has_length_1:
-            x = _with_plain_layout(x)
+            x = _normalize_layout(x)
         if groups == 1:
             weight = _contiguous_kernel(kernel.permute(*outputs_first), x, has_odd_kernel)
         else:
             weight = _inputs_first(kernel, groups)
         result = native_kernel(x, weight, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         if has_odd_result:
-            result = _with_plain_layout(result)
-        return (result if has_no_rest else functional.pad(result, pad_widths)).permute(*channels_last_order)
+            result = _normalize_layout(result)
+        return (result if is_fully_cropped else functional.pad(result, pad_widths)).permute(*channels_last_order)
 
     return convolve
 
 
-def _quick_transposed(
+def _quick_conv_transpose(
     x: torch.Tensor,
     kernel: torch.Tensor,
     strides: int,
@@ -260,7 +260,7 @@ def _quick_transposed(
     dilation: int,
     _bias: None,
 ) -> torch.Tensor:
-    return _usual_transposed(x.shape, kernel.shape, strides, padding, dilation)(x, kernel)
+    return _native_transposed_convolution(x.shape, kernel.shape, strides, padding, dilation)(x, kernel)
 
 
 _NUMBERS = (
@@ -301,7 +301,7 @@ class TorchConvolutionOps:
             if direct_result is not None:
                 return direct_result
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
-        if not _is_native(x, w):
+        if not _has_native_kernel(x, w):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
         n, is_channels_last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
         shape = x.shape if is_channels_last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
@@ -317,7 +317,7 @@ class TorchConvolutionOps:
         # PyTorch pads both sides of an axis equally, so unequal padding is added beforehand.
         if any(before != after for before, after in plan.padding):
             x, paddings = functional.pad(x, flat_padding(plan.padding)), [0] * n
-        result = _with_plain_layout(_CONV[n - 1](x, w, widened_bias, plan.strides, paddings, plan.dilation, groups)).to(
+        result = _normalize_layout(_CONV[n - 1](x, w, widened_bias, plan.strides, paddings, plan.dilation, groups)).to(
             dtype
         )
         return result.movedim(1, -1) if is_channels_last else result
@@ -335,7 +335,7 @@ class TorchConvolutionOps:
         return self.composed("depthwise_conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
 
     @fast(
-        _quick_transposed,
+        _quick_conv_transpose,
         f"{_NUMBERS} and {{6}}.__class__ is int and {{4}} is None and {{5}} is None and {{7}} is None",
     )
     def conv_transpose(
@@ -350,7 +350,7 @@ class TorchConvolutionOps:
         bias: torch.Tensor | None = None,
     ) -> torch.Tensor:
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
-        if not _is_native(x, w):
+        if not _has_native_kernel(x, w):
             return self.composed("conv_transpose")(
                 inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
             )
@@ -363,7 +363,7 @@ class TorchConvolutionOps:
         x, w = _channels_second(x, is_channels_last), _inputs_first(w, groups)
         common_padding, crop_options, remaining_padding = _crop_options(crops, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).
-        result = _with_plain_layout(
+        result = _normalize_layout(
             _TRANSPOSED[n - 1](x, w, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         )
         if any(map(any, remaining_padding)):

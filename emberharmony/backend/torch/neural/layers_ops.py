@@ -44,8 +44,8 @@ class TorchLayersOps:
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, transposed: bool = False
     ) -> torch.Tensor:
         dtype = x.dtype
-        is_plain = dtype.is_floating_point and weight.dtype is dtype and (bias is None or bias.dtype is dtype)
-        if not (is_plain and fits_linear(x, weight, bias, transposed)):
+        is_supported = dtype.is_floating_point and weight.dtype is dtype and (bias is None or bias.dtype is dtype)
+        if not (is_supported and fits_linear(x, weight, bias, transposed)):
             return self.composed("linear")(x, weight, bias, transposed)
         return functional.linear(x, weight if transposed else weight.mT, bias)
 

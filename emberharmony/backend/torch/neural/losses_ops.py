@@ -55,8 +55,8 @@ class TorchLossesOps:
     def categorical_crossentropy(
         self, target: torch.Tensor, output: torch.Tensor, from_logits: bool = False, axis: int = -1
     ) -> torch.Tensor:
-        is_plain = target.dtype is output.dtype and target.shape == output.shape and output.is_floating_point()
-        if not (is_plain and from_logits and axis == -1 and output.ndim == 2):
+        is_supported = target.dtype is output.dtype and target.shape == output.shape and output.is_floating_point()
+        if not (is_supported and from_logits and axis == -1 and output.ndim == 2):
             return self.composed("categorical_crossentropy")(target, output, from_logits, axis)
         return functional.cross_entropy(output, target, reduction="none")
 
@@ -68,8 +68,8 @@ class TorchLossesOps:
     def sparse_categorical_crossentropy(
         self, target: torch.Tensor, output: torch.Tensor, from_logits: bool = False, axis: int = -1
     ) -> torch.Tensor:
-        is_plain = target.dtype is torch.int64 and target.shape == output.shape[:-1] and output.is_floating_point()
-        if not (is_plain and from_logits and axis == -1):
+        is_supported = target.dtype is torch.int64 and target.shape == output.shape[:-1] and output.is_floating_point()
+        if not (is_supported and from_logits and axis == -1):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         if output.is_cpu and output.numel() and has_values(target) and has_values(output):
             rows, labels = (output, target) if output.ndim < 3 else (output.flatten(0, -2), target.flatten())
@@ -95,17 +95,22 @@ class TorchLossesOps:
         axis: int = -1,
     ) -> torch.Tensor:
         rank, class_axis = input.ndim, axis if axis >= 0 else axis + input.ndim
-        is_plain = (
+        is_supported = (
             target.dtype is torch.int64 and input.dtype in _FLOATS and 0 <= class_axis < rank and input.numel() > 0
         )
-        is_plain = (
-            is_plain
+        is_supported = (
+            is_supported
             and reduction in shared_losses.REDUCTIONS
             and is_number(label_smoothing)
             and 0.0 <= label_smoothing <= 1.0
         )
         # Where PyTorch traces or maps the ids, or has them on a GPU, the check of the kernel cannot be caught.
-        if is_plain and has_values(target) and has_values(input) and (weight is None or _is_constant(weight, input)):
+        if (
+            is_supported
+            and has_values(target)
+            and has_values(input)
+            and (weight is None or _is_constant(weight, input))
+        ):
             shape = input.shape
             if target.shape == shape[:class_axis] + shape[class_axis + 1 :] and (
                 weight is None or weight.shape == shape[class_axis : class_axis + 1]

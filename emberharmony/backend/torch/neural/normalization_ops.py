@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.torch.derivatives import is_nested
+from emberharmony.backend.torch.derivatives import is_nested_gradient
 from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
@@ -68,7 +68,7 @@ def _normalize_in_place(
     )
 
 
-def _quick_layer(
+def _quick_layer_normalization(
     x: torch.Tensor, gamma: Any, beta: Any, _axis: int, epsilon: float | None, *, rms_scaling: bool
 ) -> torch.Tensor:
     """Returns a normalisation over the last axis; the kernel checks the shapes."""
@@ -80,7 +80,7 @@ _PLAIN_LAYER = (
     "and {0}.dtype.is_floating_point and ({1} is None or {1}.dtype is {0}.dtype) "
     "and ({2} is None or {2}.dtype is {0}.dtype) and {0}.ndim and (traced_by_torch() or mapped_by_torch() is None)"
 )
-"""When the kernel has all derivatives: see `is_nested`."""
+"""When the kernel has all derivatives: see `is_nested_gradient`."""
 
 
 class TorchNormalizationOps:
@@ -92,7 +92,7 @@ class TorchNormalizationOps:
 
     composed: Callable[[str], Callable[..., Any]]
 
-    @fast(_quick_layer, _PLAIN_LAYER)
+    @fast(_quick_layer_normalization, _PLAIN_LAYER)
     def layer_normalization(
         self,
         x: torch.Tensor,
@@ -104,14 +104,14 @@ class TorchNormalizationOps:
         rms_scaling: bool = False,
     ) -> torch.Tensor:
         last_shape = x.shape[-1:]
-        is_plain = all(t is None or (t.dtype is x.dtype and t.shape == last_shape) for t in (gamma, beta))
-        is_plain = is_plain and axis == -1 and not rms_scaling
+        is_supported = all(t is None or (t.dtype is x.dtype and t.shape == last_shape) for t in (gamma, beta))
+        is_supported = is_supported and axis == -1 and not rms_scaling
         if (
-            is_plain
+            is_supported
             and (epsilon is None or is_number(epsilon))
             and last_shape
             and x.is_floating_point()
-            and not is_nested(x)
+            and not is_nested_gradient(x)
         ):
             return functional.layer_norm(
                 x, last_shape, gamma, beta, shared_normalization.EPSILON if epsilon is None else epsilon
@@ -125,14 +125,16 @@ class TorchNormalizationOps:
         self, x: torch.Tensor, scale: torch.Tensor | None = None, axis: Any = -1, epsilon: Any = None
     ) -> torch.Tensor:
         dtype = x.dtype
-        is_plain = axis.__class__ is int and (dtype is torch.float32 or dtype is torch.float64)
-        is_plain = is_plain and (epsilon is None or is_number(epsilon)) and (scale is None or scale.dtype is dtype)
-        if not is_plain or not -x.ndim <= axis < x.ndim:
+        is_supported = axis.__class__ is int and (dtype is torch.float32 or dtype is torch.float64)
+        is_supported = (
+            is_supported and (epsilon is None or is_number(epsilon)) and (scale is None or scale.dtype is dtype)
+        )
+        if not is_supported or not -x.ndim <= axis < x.ndim:
             result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
             return result
         mean_square = torch.mean(torch.square(x), axis, True)
-        scaled = x * mean_square.add_(shared_normalization.EPSILON if epsilon is None else epsilon).rsqrt_()
-        return scaled if scale is None else scaled * scale
+        normalized_x = x * mean_square.add_(shared_normalization.EPSILON if epsilon is None else epsilon).rsqrt_()
+        return normalized_x if scale is None else normalized_x * scale
 
     def batch_normalization_training(
         self,
@@ -145,9 +147,11 @@ class TorchNormalizationOps:
         channel_axis = shared_normalization.check_channels(x.shape, axis, scale, offset)
         dtype, channels = x.dtype, x.shape[channel_axis]
         wide_dtype = torch.float32 if dtype.itemsize == 2 else dtype
-        is_plain = dtype.is_floating_point and all(t is None or t.dtype in (dtype, wide_dtype) for t in (scale, offset))
+        is_supported = dtype.is_floating_point and all(
+            t is None or t.dtype in (dtype, wide_dtype) for t in (scale, offset)
+        )
         channel_size = x.numel() // (channels or 1)
-        if not is_plain or channel_size < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
+        if not is_supported or channel_size < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
             outputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
             outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return outputs
@@ -160,14 +164,14 @@ class TorchNormalizationOps:
         # deviations.
         pilot_row = rows.detach()[:1]
         pilot_row = pilot_row if rows.ndim == 2 else pilot_row.mean(tuple(range(2, rows.ndim)), True)
-        center, variance = rows.new_zeros(channels), rows.new_zeros(channels)
+        mean, variance = rows.new_zeros(channels), rows.new_zeros(channels)
         weight, bias = (None if t is None else t.to(wide_dtype) for t in (scale, offset))
-        result = functional.batch_norm(rows - pilot_row, center, variance, weight, bias, True, 1.0, epsilon)
+        result = functional.batch_norm(rows - pilot_row, mean, variance, weight, bias, True, 1.0, epsilon)
         result = result[0].mT if x.ndim == 2 and result.ndim == 3 else result
         result = result if channel_axis == 1 else result.movedim(1, channel_axis)
         return (
             result if dtype is wide_dtype else result.to(dtype),
-            center + pilot_row.reshape(channels),
+            mean + pilot_row.reshape(channels),
             variance * ((channel_size - 1) / channel_size),
         )
 
@@ -181,14 +185,14 @@ class TorchNormalizationOps:
         epsilon: Any = 1e-3,
     ) -> torch.Tensor:
         channel_axis = shared_normalization.check_groups(x.shape, groups, axis, scale, offset)
-        is_plain = all(t is None or t.dtype is x.dtype for t in (scale, offset)) and is_number(epsilon)
+        is_supported = all(t is None or t.dtype is x.dtype for t in (scale, offset)) and is_number(epsilon)
         # The second derivative of the kernel (PyTorch 2.13) fails for an offset without a scale.
-        is_plain = is_plain and (scale is not None or offset is None)
-        if is_plain and x.is_floating_point() and x.numel() and not is_nested(x):
+        is_supported = is_supported and (scale is not None or offset is None)
+        if is_supported and x.is_floating_point() and x.numel() and not is_nested_gradient(x):
             # The kernel's second derivative also fails for tensors that are not contiguous.
             # functional.group_norm refuses groups of one element.
             rows = x.movedim(channel_axis, 1).contiguous()
-            normalized = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
-            return normalized.movedim(1, channel_axis)
+            normalized_rows = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
+            return normalized_rows.movedim(1, channel_axis)
         result: torch.Tensor = self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)
         return result

@@ -26,7 +26,7 @@ _ADAPTIVE_MAX = (functional.adaptive_max_pool1d, functional.adaptive_max_pool2d,
 _ADAPTIVE_AVERAGE = (functional.adaptive_avg_pool1d, functional.adaptive_avg_pool2d, functional.adaptive_avg_pool3d)
 
 
-def _is_native(x: torch.Tensor) -> bool:
+def _has_native_kernel(x: torch.Tensor) -> bool:
     """Returns whether PyTorch's kernels can pool `x`: floating, not empty, with one to three spatial axes."""
     return x.is_floating_point() and 3 <= x.ndim <= 5 and x.numel() > 0
 
@@ -94,8 +94,8 @@ def _window_maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
     pool_function = _MAX[len(plan.size) - 1]
     if padding is not None:
         return pool_function(x, plan.size, plan.strides, padding, plan.dilation, plan.padding != windows.asked_padding)
-    padded = functional.pad(x, flat_padding(plan.padding), value=-torch.inf)
-    return pool_function(padded, plan.size, plan.strides, 0, plan.dilation)
+    padded_x = functional.pad(x, flat_padding(plan.padding), value=-torch.inf)
+    return pool_function(padded_x, plan.size, plan.strides, 0, plan.dilation)
 
 
 def _pool_of_tuples(
@@ -114,7 +114,11 @@ def _pool_of_tuples(
     """
     n = x.ndim - 2
     # PyTorch would take a tuple of one number for all axes.
-    if x.dtype not in WIDE or not _is_native(x) or any(w.__class__ is not tuple or len(w) != n for w in windows):
+    if (
+        x.dtype not in WIDE
+        or not _has_native_kernel(x)
+        or any(w.__class__ is not tuple or len(w) != n for w in windows)
+    ):
         return None
     try:
         # Options of 2**31 or more could overflow in PyTorch.
@@ -126,14 +130,16 @@ def _pool_of_tuples(
 
 
 def _adaptive_pool_op(name: str, kernels: tuple[Native, ...]) -> Any:
-    def adaptive(self: Any, inputs: torch.Tensor, output_size: Any, data_format: str | None = None) -> torch.Tensor:
-        if not _is_native(inputs):
+    def adaptive_pool(
+        self: Any, inputs: torch.Tensor, output_size: Any, data_format: str | None = None
+    ) -> torch.Tensor:
+        if not _has_native_kernel(inputs):
             return self.composed(name)(inputs, output_size, data_format)
         n = inputs.ndim - 2
         size = integers_per_axis(output_size, n, "output_size")
         return _run_channels_first(lambda x: kernels[n - 1](x, size), inputs, data_format)
 
-    return adaptive
+    return adaptive_pool
 
 
 _Run = Callable[[torch.Tensor], torch.Tensor]
@@ -160,13 +166,13 @@ def _native_pool(
     ).permute(*channels_last_order)
 
 
-def _quick_max(
+def _quick_max_pool(
     x: torch.Tensor, size: int, strides: int | None, padding: str, _format: None, dilation: int, _ceil: bool
 ) -> torch.Tensor:
     return _native_pool("max", x.shape, size, strides, padding, dilation)(x)
 
 
-def _quick_average(x: torch.Tensor, size: int, strides: int | None, padding: str, *_rest: Any) -> torch.Tensor:
+def _quick_average_pool(x: torch.Tensor, size: int, strides: int | None, padding: str, *_rest: Any) -> torch.Tensor:
     return _native_pool("average", x.shape, size, strides, padding)(x)
 
 
@@ -187,7 +193,7 @@ class TorchPoolingOps:
     adaptive_max_pool = _adaptive_pool_op("adaptive_max_pool", _ADAPTIVE_MAX)
     adaptive_average_pool = _adaptive_pool_op("adaptive_average_pool", _ADAPTIVE_AVERAGE)
 
-    @fast(_quick_max, f"{_NUMBERS} and {{5}}.__class__ is int and {{6}} is False")
+    @fast(_quick_max_pool, f"{_NUMBERS} and {{5}}.__class__ is int and {{6}} is False")
     def max_pool(
         self,
         inputs: torch.Tensor,
@@ -203,14 +209,14 @@ class TorchPoolingOps:
             direct_result = _pool_of_tuples(_MAX, inputs, (pool_size, steps, padding, dilation_rate))
             if direct_result is not None:
                 return direct_result
-        if not _is_native(inputs):
+        if not _has_native_kernel(inputs):
             composed_op = self.composed("max_pool")
             return composed_op(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
         lengths = _spatial_lengths(inputs, data_format)
         windows = pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode)
         return _run_channels_first(lambda x: _window_maxima(x, windows), inputs, data_format)
 
-    @fast(_quick_average, f"{_NUMBERS} and {{5}} is False and {{6}} is False and {{7}} is None")
+    @fast(_quick_average_pool, f"{_NUMBERS} and {{5}} is False and {{6}} is False and {{7}} is None")
     def average_pool(
         self,
         inputs: torch.Tensor,
@@ -230,7 +236,7 @@ class TorchPoolingOps:
             if direct_result is not None:
                 return direct_result
         x = promotion.floats(inputs)
-        if not _is_native(x):
+        if not _has_native_kernel(x):
             options = (ceil_mode, count_include_pad, divisor_override)
             return self.composed("average_pool")(inputs, pool_size, strides, padding, data_format, *options)
         windows, dtype = (

@@ -95,8 +95,8 @@ class TorchQuantizationOps:
 
     def quantized_forms(self, w: Any, scales: Any, biases: Any, bits: int) -> tuple[Form, Any, Any] | None:
         """Returns the integers by columns, and scales and biases whose groups are rows in memory."""
-        is_plain = all(array.__class__ is torch.Tensor and array.is_cpu for array in (w, scales, biases))
-        if not is_plain or scales.dtype not in _NARROW or not w.numel() or _is_transformed():
+        are_on_cpu = all(array.__class__ is torch.Tensor and array.is_cpu for array in (w, scales, biases))
+        if not are_on_cpu or scales.dtype not in _NARROW or not w.numel() or _is_transformed():
             return None
         row_count = len(w)
         with torch.inference_mode(False), torch.no_grad():
@@ -229,6 +229,6 @@ class _Product(torch.autograd.Function):
             products_by_group = (row_factor.mT @ column_factor).reshape(*scales.shape, group_size)
             biases_gradient = products_by_group.sum(-1).to(biases.dtype)
             words = quantized_columns.words_of(w, len(scales), bits) if w.dtype == torch.uint8 else w
-            numbers = quantized_columns.integers(words, bits).reshape(products_by_group.shape)
+            numbers = quantized_columns.unpacked_integers(words, bits).reshape(products_by_group.shape)
             scales_gradient = (products_by_group * numbers).sum(-1).to(scales.dtype)
         return *(None,) * _OPTIONS, x_gradient, None, scales_gradient, biases_gradient

@@ -30,7 +30,7 @@ def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
     Shape: (rows, columns * bits / 32) of uint32 to (columns, bytes) of uint8; a row has all integers of a column, an
     even number of them, then the scale 1 and the offset 0.
     """
-    columns = integers(w, bits).reshape(w.shape[0], -1).T
+    columns = unpacked_integers(w, bits).reshape(w.shape[0], -1).T
     if bits == 4:
         if columns.shape[1] % 2:
             columns = torch.nn.functional.pad(columns, (0, 1))
@@ -159,7 +159,7 @@ def transposed_product(
     return result.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
 
 
-def integers(w: torch.Tensor, bits: int) -> torch.Tensor:
+def unpacked_integers(w: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns packed integers of 4 or 8 bits as uint8."""
     weight_bytes = w.contiguous().view(torch.uint8)
     return weight_bytes if bits == 8 else torch.stack([weight_bytes & 15, weight_bytes >> 4], -1)
@@ -169,15 +169,15 @@ def _column_integers(table: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns the integers of all columns, (columns, rows), with one more row if their number is odd."""
     format_dtype, tail_numbers = _TAILS[bits]
     low_bytes = table[:, : table.shape[1] - format_dtype.itemsize * len(tail_numbers)]
-    return low_bytes if bits == 8 else integers(low_bytes, bits).reshape(len(low_bytes), -1)
+    return low_bytes if bits == 8 else unpacked_integers(low_bytes, bits).reshape(len(low_bytes), -1)
 
 
-def _pack_words(small: torch.Tensor, bits: int) -> torch.Tensor:
+def _pack_words(small_integers: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns integers, (rows, columns), in words."""
     if bits == 4:
-        small = small[:, ::2] | small[:, 1::2] << 4
+        small_integers = small_integers[:, ::2] | small_integers[:, 1::2] << 4
     # `contiguous` would keep the strides of one row.
-    return small.clone(memory_format=torch.contiguous_format).view(torch.uint32)
+    return small_integers.clone(memory_format=torch.contiguous_format).view(torch.uint32)
 
 
 def _float_integers(table: torch.Tensor, rows: int, bits: int) -> torch.Tensor:

@@ -29,7 +29,7 @@ _PLAIN, _GRU, _LSTM = {"tanh": _VF.rnn_tanh, "relu": _VF.rnn_relu}, _VF.gru, _VF
 _WIDE = frozenset((torch.float32, torch.float64))
 
 
-def _is_native(tensors: list[torch.Tensor]) -> bool:
+def _has_native_kernel(tensors: list[torch.Tensor]) -> bool:
     """Returns whether PyTorch's kernels can compute a layer of these tensors and the derivatives it may need."""
     if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return False
@@ -45,7 +45,7 @@ def _run_layer(
     tensors: list[torch.Tensor],
     weights: list[Any],
     states: list[Any],
-    shapes: list[tuple[int, int, int]],
+    state_shapes: list[tuple[int, int, int]],
     time_major: bool,
     reverse: bool,
     layer_axis: bool,
@@ -57,7 +57,7 @@ def _run_layer(
         tensors: the sequences, then the weights and states that are not None.
         weights: two matrices, two biases or None, and further matrices.
         states: the first states, each a tensor or None.
-        shapes: the shapes of the states, with the axis of layers that the kernel expects.
+        state_shapes: the shapes of the states, with the axis of layers that the kernel expects.
         time_major: whether the first axis of the sequences is the time.
         reverse: whether to begin at the end.
         layer_axis: whether the given and the returned states have an axis of layers.
@@ -77,7 +77,7 @@ def _run_layer(
     if weights[2] is None or weights[3] is None:
         weights = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if has_bias or w is not None]
     first_states = []
-    for state, shape in zip(states, shapes, strict=True):
+    for state, shape in zip(states, state_shapes, strict=True):
         first_states.append(x.new_zeros(shape) if state is None else state if layer_axis else state.unsqueeze(0))
     initial_states: Any = first_states if len(first_states) > 1 else first_states[0]
     x = x.flip(0 if time_major else 1) if reverse else x
@@ -152,7 +152,7 @@ class TorchRecurrentOps:
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         present_tensors = [t for t in (x, *weights, h) if t is not None]
-        if not _is_native(present_tensors):
+        if not _has_native_kernel(present_tensors):
             return self.composed("rnn")(x, *weights, h, activation, time_major, reverse, layer_axis)
         shared_recurrent.check_activation(activation)
         batch_size, hidden_size, _ = shared_recurrent.check_recurrent(1, x, weights, time_major)
@@ -187,7 +187,7 @@ class TorchRecurrentOps:
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         present_tensors = [t for t in (x, *weights, h) if t is not None]
-        if not _is_native(present_tensors):
+        if not _has_native_kernel(present_tensors):
             return self.composed("gru")(x, *weights, h, time_major, reverse, layer_axis)
         batch_size, hidden_size, _ = shared_recurrent.check_recurrent(3, x, weights, time_major)
         shared_recurrent.check_state("h", h, batch_size, hidden_size, layer_axis)
@@ -219,10 +219,10 @@ class TorchRecurrentOps:
         torch_warns = weight_hr is not None and x.is_cpu and x.dtype is not torch.float64
         matrices = weights if weight_hr is None else [*weights, weight_hr]
         present_tensors = [t for t in (x, *matrices, h, c) if t is not None]
-        if torch_warns or not _is_native(present_tensors):
+        if torch_warns or not _has_native_kernel(present_tensors):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
         batch_size, hidden_size, output_size = shared_recurrent.check_recurrent(4, x, weights, time_major, weight_hr)
         shared_recurrent.check_state("h", h, batch_size, output_size, layer_axis)
         shared_recurrent.check_state("c", c, batch_size, hidden_size, layer_axis)
-        shapes = [(1, batch_size, output_size), (1, batch_size, hidden_size)]
-        return _run_layer(_LSTM, present_tensors, matrices, [h, c], shapes, time_major, reverse, layer_axis)
+        state_shapes = [(1, batch_size, output_size), (1, batch_size, hidden_size)]
+        return _run_layer(_LSTM, present_tensors, matrices, [h, c], state_shapes, time_major, reverse, layer_axis)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from emberharmony.backend.torch.dtypes import on_host, promotion
+from emberharmony.backend.torch.dtypes import promotion, to_host_array
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import refuse_sparse
 
@@ -25,7 +25,9 @@ class TorchHistogramsOps:
         x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0, sparse: bool = False
     ) -> torch.Tensor:
         refuse_sparse("sparse", sparse)
-        shared_histograms.integers_to_count(on_host(x.float() if x.dtype.is_floating_point else x.to(torch.int64)))
+        shared_histograms.integers_to_count(
+            to_host_array(x.float() if x.dtype.is_floating_point else x.to(torch.int64))
+        )
         x = x.to(torch.int64)
         if weights is None:
             return torch.bincount(x, None, minlength)

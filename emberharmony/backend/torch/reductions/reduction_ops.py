@@ -7,7 +7,7 @@ import torch
 from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import nonnegative_axes, require_nonempty, shape_after_reduction, tensor_and_axis
-from emberharmony.backend.torch.dtypes import cast, from_orderable, orderable, promotion
+from emberharmony.backend.torch.dtypes import as_orderable, cast, from_orderable, promotion
 from emberharmony.backend.torch.tracing import has_values
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number, require_scalar
@@ -37,12 +37,12 @@ def _widen_for_sum(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Te
     return x, torch.uint64 if x.dtype in _UNSIGNED else torch.int64
 
 
-def _kernel_dtype(wanted: torch.dtype) -> torch.dtype:
+def _kernel_dtype(result_dtype: torch.dtype) -> torch.dtype:
     """Returns the dtype to reduce in: PyTorch has no kernels for wide unsigned dtypes, so they use int64.
 
     Both count modulo 2**64, so the results have the same bits.
     """
-    return torch.int64 if wanted in _WIDE else wanted
+    return torch.int64 if result_dtype in _WIDE else result_dtype
 
 
 @fast(lambda x, axis, keepdims, dtype: torch.sum(x, axis, keepdims), f"{_PLAIN} and {{3}} is None")
@@ -56,12 +56,12 @@ def _sum(x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch
     ).to(sum_dtype)
 
 
-def _extreme_op(native: Any, pair: Any) -> Any:
+def _extreme_op(native: Any, combine_pair: Any) -> Any:
     @fast(
         lambda x, axis, keepdims, initial: native(x, () if axis is None else axis, keepdims),
         f"{_PLAIN} and {{3}} is None",
     )
-    def extreme(x: torch.Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None) -> torch.Tensor:
+    def reduce_extreme(x: torch.Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
         initial_tensor = (
@@ -75,41 +75,41 @@ def _extreme_op(native: Any, pair: Any) -> Any:
             shape = shape_after_reduction(x.shape, axes, keepdims)
             return x.new_empty(shape) if initial_tensor is None else initial_tensor.expand(shape).clone()
         # An empty tuple of axes means all axes to PyTorch.
-        result = native(orderable(x), axes, keepdims) if axes else orderable(x)
+        result = native(as_orderable(x), axes, keepdims) if axes else as_orderable(x)
         if initial_tensor is not None:
-            result = pair(result, orderable(initial_tensor))
+            result = combine_pair(result, as_orderable(initial_tensor))
         return from_orderable(result, x.dtype)
 
-    return extreme
+    return reduce_extreme
 
 
-def _arg_op(native: Any) -> Any:
+def _extreme_index_op(native: Any) -> Any:
     @fast(native, f"({{1}} is None and not {{2}} or {{1}}.__class__ is int) and {_FLOATS}")
-    def arg(x: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
+    def extreme_index(x: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
         require_nonempty(x.shape, axis)
         if axis is None:
-            return native(orderable(x)).reshape([1] * x.ndim if keepdims else [])
-        return native(orderable(x), *nonnegative_axes(axis, x.ndim), keepdims)
+            return native(as_orderable(x)).reshape([1] * x.ndim if keepdims else [])
+        return native(as_orderable(x), *nonnegative_axes(axis, x.ndim), keepdims)
 
-    return arg
+    return extreme_index
 
 
-def _cumulative(native: Any) -> Any:
-    def cumulative(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
+def _accumulation_op(native: Any) -> Any:
+    def accumulate(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
         x, axis = tensor_and_axis(x, axis)
         x, sum_dtype = _widen_for_sum(x, dtype)
         return native(x.to(_kernel_dtype(sum_dtype)), axis).to(sum_dtype)
 
-    return cumulative
+    return accumulate
 
 
-def _cumulative_op(native: Any) -> Any:
-    def cumulative(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
+def _cumulative_extreme_op(native: Any) -> Any:
+    def accumulate(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
         x, axis = tensor_and_axis(x, axis)
-        return from_orderable(native(orderable(x), axis).values, x.dtype)
+        return from_orderable(native(as_orderable(x), axis).values, x.dtype)
 
-    return cumulative
+    return accumulate
 
 
 def _native_deviation(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
@@ -122,30 +122,30 @@ def _native_deviation(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, c
     if not axes:
         # If no axis is reduced, reduce a new axis of length 1: the variance is 0, or NaN for NaN and infinity.
         x, axes, keepdims = x.unsqueeze(-1), (x.ndim,), False
-    count = math.prod([x.shape[a] for a in axes])  # a list: torch.compile cannot trace a generator here
+    element_count = math.prod([x.shape[a] for a in axes])  # a list: torch.compile cannot trace a generator here
     if not x.numel():
         return torch.mean(x, axes, keepdims).real
     if not is_number(correction):
-        degrees_of_freedom = count - promotion.common(x.real, require_scalar("correction", correction))[1].to(
+        degrees_of_freedom = element_count - promotion.common(x.real, require_scalar("correction", correction))[1].to(
             device=x.device, dtype=x.real.dtype
         )
-        slope_share = count / torch.where(degrees_of_freedom > 0, degrees_of_freedom, math.nan)
+        slope_share = element_count / torch.where(degrees_of_freedom > 0, degrees_of_freedom, math.nan)
         return native(x, axes, correction=0, keepdim=keepdims) * (
             slope_share if native is torch.var else slope_share.sqrt()
         )
-    if count > correction:
+    if element_count > correction:
         if native is torch.std:
-            return _plain_std(x, tuple(axes), keepdims, correction)
+            return _quick_std(x, tuple(axes), keepdims, correction)
         return native(x, axes, correction=correction, keepdim=keepdims)
     # PyTorch warns if the divisor, count - correction, is not positive. The result must be NaN then.
     return native(x, axes, correction=0, keepdim=keepdims) * math.nan
 
 
-def _plain_var(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
+def _quick_var(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
     return torch.var(x, axis, correction=correction, keepdim=keepdims)
 
 
-def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
+def _quick_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
     deviation = torch.std(x, axis, correction=correction, keepdim=keepdims)
     is_differentiated = x.requires_grad or forward_ad._current_level >= 0
     if not is_differentiated or (has_values(x) and bool(deviation.detach().all())):
@@ -157,28 +157,28 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
     if longest_axis is None or x.shape[longest_axis] == 1:
         return deviation.detach()
     is_constant = deviation == 0
-    is_constant_kept = (
+    is_constant_broadcast = (
         is_constant if keepdims else is_constant.view([1 if a in axes else n for a, n in enumerate(x.shape)])
     )
-    alternating = torch.arange(x.shape[longest_axis], device=x.device).view(
+    axis_positions = torch.arange(x.shape[longest_axis], device=x.device).view(
         [-1 if a == longest_axis else 1 for a in range(x.ndim)]
     )
-    varying_x = torch.where(is_constant_kept, alternating.to(x.dtype), x)
+    varying_x = torch.where(is_constant_broadcast, axis_positions.to(x.dtype), x)
     return torch.where(is_constant, 0.0, torch.std(varying_x, axis, correction=correction, keepdim=keepdims)).to(
         deviation.dtype
     )
 
 
-def _logarithm_of_sum(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tensor:
+def _logsumexp_of_axes(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tensor:
     """Returns the logarithm of the sum of the exponentials, whose derivative is 0 where all elements are -inf."""
-    total = torch.logsumexp(x, axes, keepdims)
+    log_sum = torch.logsumexp(x, axes, keepdims)
     is_differentiated = x.requires_grad or forward_ad._current_level >= 0
-    if not is_differentiated or (has_values(x) and not _has_minus_infinity(total.detach())):
-        return total
+    if not is_differentiated or (has_values(x) and not _has_minus_infinity(log_sum.detach())):
+        return log_sum
     # If all elements are -inf, the derivative of torch.logsumexp (PyTorch 2.13) is NaN.
     is_all_minus_inf = torch.all(x == -torch.inf, axes, keepdim=True)
-    total = torch.logsumexp(x.masked_fill(is_all_minus_inf, 0), axes, True).masked_fill(is_all_minus_inf, -torch.inf)
-    return total if keepdims else total.squeeze(axes)
+    log_sum = torch.logsumexp(x.masked_fill(is_all_minus_inf, 0), axes, True).masked_fill(is_all_minus_inf, -torch.inf)
+    return log_sum if keepdims else log_sum.squeeze(axes)
 
 
 def _has_minus_infinity(x: torch.Tensor) -> bool:
@@ -186,8 +186,8 @@ def _has_minus_infinity(x: torch.Tensor) -> bool:
     return not torch.equal(x, x.clamp_min(torch.finfo(x.dtype).min))
 
 
-def _plain_logsumexp(x: torch.Tensor, axis: Any, keepdims: bool) -> torch.Tensor:
-    return _logarithm_of_sum(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
+def _quick_logsumexp(x: torch.Tensor, axis: Any, keepdims: bool) -> torch.Tensor:
+    return _logsumexp_of_axes(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
 
 
 class TorchReductionOps:
@@ -200,12 +200,12 @@ class TorchReductionOps:
     sum = staticmethod(_sum)
     max = staticmethod(_extreme_op(torch.amax, torch.maximum))
     min = staticmethod(_extreme_op(torch.amin, torch.minimum))
-    argmax = staticmethod(_arg_op(torch.argmax))
-    argmin = staticmethod(_arg_op(torch.argmin))
-    cumsum = staticmethod(_cumulative(torch.cumsum))
-    cumprod = staticmethod(_cumulative(torch.cumprod))
-    cummax = staticmethod(_cumulative_op(torch.cummax))
-    cummin = staticmethod(_cumulative_op(torch.cummin))
+    argmax = staticmethod(_extreme_index_op(torch.argmax))
+    argmin = staticmethod(_extreme_index_op(torch.argmin))
+    cumsum = staticmethod(_accumulation_op(torch.cumsum))
+    cumprod = staticmethod(_accumulation_op(torch.cumprod))
+    cummax = staticmethod(_cumulative_extreme_op(torch.cummax))
+    cummin = staticmethod(_cumulative_extreme_op(torch.cummin))
 
     @staticmethod
     def prod(
@@ -233,13 +233,13 @@ class TorchReductionOps:
         return torch.mean(x, axes, keepdims) if axes else x
 
     @staticmethod
-    @fast(_plain_var, _SPREAD)
+    @fast(_quick_var, _SPREAD)
     def var(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> torch.Tensor:
         x = promotion.floats(x)
         return _native_deviation(torch.var, x, axis, keepdims, correction).to(x.real.dtype)
 
     @staticmethod
-    @fast(_plain_std, _SPREAD)
+    @fast(_quick_std, _SPREAD)
     def std(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> torch.Tensor:
         x = promotion.floats(x)
         return _native_deviation(torch.std, x, axis, keepdims, correction).to(x.real.dtype)
@@ -255,7 +255,7 @@ class TorchReductionOps:
         return torch.all(x != 0, axes, keepdims) if axes else x != 0
 
     @staticmethod
-    @fast(_plain_logsumexp, f"{_PLAIN} and {{0}}.itemsize > 2")
+    @fast(_quick_logsumexp, f"{_PLAIN} and {{0}}.itemsize > 2")
     def logsumexp(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
         x = promotion.floats(x)
         promotion.refuse(x, _COMPLEX)
@@ -263,4 +263,4 @@ class TorchReductionOps:
         if not axes:
             return x
         widened_x = x.to(torch.float32) if x.dtype in _HALVES else x
-        return _logarithm_of_sum(widened_x, axes, keepdims).to(x.dtype)
+        return _logsumexp_of_axes(widened_x, axes, keepdims).to(x.dtype)

@@ -5,7 +5,7 @@ from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import tensor_and_axis
 from emberharmony.backend.shared.reductions.sorting import WithUnique, check_top_k, checked_side, checked_sorter
-from emberharmony.backend.torch.dtypes import from_orderable, on_host, orderable, promotion
+from emberharmony.backend.torch.dtypes import as_orderable, from_orderable, promotion, to_host_array
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -19,7 +19,7 @@ def _reverse_order(x: torch.Tensor) -> torch.Tensor:
 def _argsort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
     promotion.refuse(x, _COMPLEX)
     x, axis = tensor_and_axis(x, axis, least=1)
-    sortable_x = _reverse_order(orderable(x)) if descending else x
+    sortable_x = _reverse_order(as_orderable(x)) if descending else x
     return torch.argsort(sortable_x, dim=axis, stable=True)
 
 
@@ -50,7 +50,7 @@ class TorchSortingOps(WithUnique):
         x, axis = tensor_and_axis(x, axis, least=1)
         if not descending:
             return torch.sort(x, dim=axis, stable=True).values
-        sorted_x = torch.sort(_reverse_order(orderable(x)), dim=axis, stable=True).values
+        sorted_x = torch.sort(_reverse_order(as_orderable(x)), dim=axis, stable=True).values
         return from_orderable(_reverse_order(sorted_x), x.dtype)
 
     @staticmethod
@@ -58,7 +58,7 @@ class TorchSortingOps(WithUnique):
         check_top_k(x.shape, k)
         # torch.topk does not promise an order of equal elements; a stable sort does.
         top_indices = _argsort(x, -1, True)[..., :k]
-        return from_orderable(torch.take_along_dim(orderable(x), top_indices, -1), x.dtype), top_indices
+        return from_orderable(torch.take_along_dim(as_orderable(x), top_indices, -1), x.dtype), top_indices
 
     @staticmethod
     def searchsorted(
@@ -66,10 +66,10 @@ class TorchSortingOps(WithUnique):
     ) -> torch.Tensor:
         if sorted_sequence.ndim != 1:
             raise ShapeError(f"expected a sorted sequence of shape (n,), got shape {tuple(sorted_sequence.shape)}")
-        a, b = (orderable(x).contiguous() for x in promotion.common(sorted_sequence, values))
+        a, b = (as_orderable(x).contiguous() for x in promotion.common(sorted_sequence, values))
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
-            a = a[torch.from_numpy(checked_sorter(on_host(sorter), len(a))).to(a.device)]
+            a = a[torch.from_numpy(checked_sorter(to_host_array(sorter), len(a))).to(a.device)]
         if not a.dtype.is_floating_point:
             return torch.searchsorted(a, b, side=checked_side(side))
         # NaN counts as larger than all numbers, but torch.searchsorted compares by IEEE rules: every comparison with
@@ -98,7 +98,7 @@ class TorchSortingOps(WithUnique):
 
     @staticmethod
     def isin(x1: torch.Tensor, x2: torch.Tensor, assume_unique: bool = False, *, invert: bool = False) -> torch.Tensor:
-        a, b = (orderable(x) for x in promotion.common(x1, x2))
+        a, b = (as_orderable(x) for x in promotion.common(x1, x2))
         if a.dtype.is_complex:
             # torch.isin has no kernel for complex numbers.
             is_contained = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)

@@ -17,8 +17,10 @@ Tensor = Any
 @pytest.fixture(autouse=True)
 def quick_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Makes PyTorch the backend and "meta", which holds no values, a second device; torch.compile only traces."""
-    native = device_ops.native
-    monkeypatch.setattr(device_ops, "native", lambda name: torch.device("meta") if name == "meta" else native(name))
+    native = device_ops.as_native_device
+    monkeypatch.setattr(
+        device_ops, "as_native_device", lambda name: torch.device("meta") if name == "meta" else native(name)
+    )
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     before = ops.get_backend()
     ops.set_backend("torch")

@@ -205,8 +205,8 @@ def test_tracing_in_a_block_imports_what_ops_reach(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("emberharmony.core.dispatch.import_what_ops_reach", lambda: imported.append("all"))
     monkeypatch.setattr(compilation, "_Entries", type("_Entries", (), {}))
     with ops.use_backend("torch"):
-        compilation._make_traceable(selection.active())
-        compilation._make_traceable(selection.active())
+        compilation._make_ops_traceable(selection.active())
+        compilation._make_ops_traceable(selection.active())
     assert imported == ["all"]
 
 
