@@ -92,13 +92,13 @@ class Board:
     def read(self, rank: int) -> Entry:
         """Returns the entry of a rank; a half-written entry is read again."""
         for _ in range(100):
-            row = self._memory[rank * _WIDTH : (rank + 1) * _WIDTH]
-            (checksum,) = _SUM.unpack_from(row, _FORM.size)
-            if checksum == zlib.crc32(row[: _FORM.size]) or not any(row):
+            entry_bytes = self._memory[rank * _WIDTH : (rank + 1) * _WIDTH]
+            (checksum,) = _SUM.unpack_from(entry_bytes, _FORM.size)
+            if checksum == zlib.crc32(entry_bytes[: _FORM.size]) or not any(entry_bytes):
                 break
             time.sleep(0.001)
-        process, state, number, call_start, call = _FORM.unpack_from(row)
-        (last_sign_of_life,) = _ALIVE.unpack_from(row, _ALIVE_AT)
+        process, state, number, call_start, call = _FORM.unpack_from(entry_bytes)
+        (last_sign_of_life,) = _ALIVE.unpack_from(entry_bytes, _ALIVE_AT)
         return Entry(process, state, number, call_start, last_sign_of_life, call.rstrip(b"\0").decode(errors="replace"))
 
     def absent_ranks(self, seconds: float) -> list[int]:

@@ -260,13 +260,13 @@ class Judge:
             seed: draws the signs of the changes.
         """
         is_wide = record.op not in _AS_GIVEN and not draws_numbers(OPS[record.op])
-        sign_source = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed)
 
         def reference_array(place: int) -> Any:
             host = record.tensors[place]
             array = host.wide_array() if is_wide else host.as_array()
             if change and array.dtype.kind in "fc":
-                array = array * (1.0 + change * np.where(sign_source.random(array.shape) < 0.5, -1.0, 1.0))
+                array = array * (1.0 + change * np.where(rng.random(array.shape) < 0.5, -1.0, 1.0))
             return np.asarray(array)
 
         def reference_dtype(name: str) -> Any:

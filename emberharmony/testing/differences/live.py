@@ -168,8 +168,8 @@ class Following(Watch):
     def before(self, call: WatchedCall) -> None:
         """Records the states of the random streams and generators before an op draws from them."""
         if not self._is_hidden(call):
-            streams = stream_states(call)
-            call.kept[self] = streams and (streams, _arguments_with_copied_generators(call))
+            random_states = stream_states(call)
+            call.kept[self] = random_states and (random_states, _arguments_with_copied_generators(call))
 
     def after(self, call: WatchedCall, result: Any) -> None:
         """Passes a finished call with its result to the function."""

@@ -332,10 +332,10 @@ def _least_seconds(function: Callable[[], Any], seconds: float = 0.4) -> float:
 )
 def speed(backend: Any) -> Result:
     """Measures a product of matrices, and a copy."""
-    a = ops.full((512, 512), 1.5)
+    matrix = ops.full((512, 512), 1.5)
     large_tensor = ops.full((2**23,), 1.5)
-    ops.eval([a, large_tensor])
-    product_speed = 2 * 512**3 / _least_seconds(lambda: ops.matmul(a, a)) / 1e9
+    ops.eval([matrix, large_tensor])
+    product_speed = 2 * 512**3 / _least_seconds(lambda: ops.matmul(matrix, matrix)) / 1e9
     # The copy reads each byte once and writes it once.
     copy_speed = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large_tensor, 2.0)) / 1e9
     detail_text = f"{product_speed:.3g} GFLOP/s in a product of 512 x 512, {copy_speed:.3g} GB/s in a copy of 32 MiB"

@@ -273,12 +273,12 @@ def _pair_by_values(
 
 def _share_of_equal_values(first: Side, second: Side, one: str, other: str) -> float:
     """Returns the share of the elements of two modules that are in tensors of equal values; 0 if they have none."""
-    a, b = first.magnitude_sums(one), second.magnitude_sums(other)
-    larger_count = max(sum(a.values()), sum(b.values()))
+    first_sums, second_sums = first.magnitude_sums(one), second.magnitude_sums(other)
+    larger_count = max(sum(first_sums.values()), sum(second_sums.values()))
     equal_count = sum(
         n
-        for magnitude_sum, n in a.items()
-        if any(math.isclose(magnitude_sum, other_sum, rel_tol=_SAME) for other_sum in b)
+        for magnitude_sum, n in first_sums.items()
+        if any(math.isclose(magnitude_sum, other_sum, rel_tol=_SAME) for other_sum in second_sums)
     )
     return equal_count / larger_count if larger_count else 0.0
 
@@ -293,12 +293,15 @@ def _share_of_equal_sizes(first: Side, second: Side, one: str, other: str) -> fl
 
     Modules of nearly as many elements are alike too: one may have tensors joined that are apart in the other.
     """
-    a, b = first.sizes(one), second.sizes(other)
-    union_size = sum((a | b).elements())
+    first_sizes, second_sizes = first.sizes(one), second.sizes(other)
+    union_size = sum((first_sizes | second_sizes).elements())
     if not union_size:
         return 1.0
-    smaller_count, larger_count = sorted((sum(a.elements()), sum(b.elements())))
-    return max(sum((a & b).elements()) / union_size, _JOINED if smaller_count >= _NEARLY * larger_count else 0.0)
+    smaller_count, larger_count = sorted((sum(first_sizes.elements()), sum(second_sizes.elements())))
+    return max(
+        sum((first_sizes & second_sizes).elements()) / union_size,
+        _JOINED if smaller_count >= _NEARLY * larger_count else 0.0,
+    )
 
 
 def _correspondence_score(first: Side, second: Side, one: str, other: str) -> float:
@@ -311,9 +314,9 @@ def _correspondence_score(first: Side, second: Side, one: str, other: str) -> fl
         return 0.0
     if bool(first.children(one)) != bool(second.children(other)) and not is_same_kind and equal_share < 1:
         return 0.0
-    a, b = _last_name(one), _last_name(other)
-    numbers_in_names = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
-    name_similarity = SequenceMatcher(None, a.lower(), b.lower()).ratio()
+    first_name, second_name = _last_name(one), _last_name(other)
+    numbers_in_names = [re.findall(r"\d+", name)[-1:] for name in (first_name, second_name)]
+    name_similarity = SequenceMatcher(None, first_name.lower(), second_name.lower()).ratio()
     equal_value_share = _share_of_equal_values(first, second, one, other)
     return (
         4 * equal_share

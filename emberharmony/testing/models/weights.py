@@ -206,17 +206,17 @@ def _differences_of_module(
     first_source, second_source = _Source(first_hosts), _Source(second_hosts)
     names = [*first_hosts, *(name for name in second_hosts if name not in first_hosts)]
     for row in differences(first_source, second_source, names, lambda _: None):
-        x, y = first_hosts.get(row.name), second_hosts.get(row.name)
+        first_host, second_host = first_hosts.get(row.name), second_hosts.get(row.name)
         if row.kind == "equal" or (row.kind == "dtype" and not row.elements):
             continue
-        if x is None or y is None:
-            host = x if y is None else y
+        if first_host is None or second_host is None:
+            host = first_host if second_host is None else second_host
             if host is not None and (host.dtype.startswith(("int", "uint", "bool")) or _is_neutral(row.name, host)):
                 continue
-            side = 0 if x is None else 1
+            side = 0 if first_host is None else 1
             yield Unequal(path, other, row.name, "missing", side, 1.0)
             continue
-        difference_kind, wrong_side, share = _describe_difference(x, y)
+        difference_kind, wrong_side, share = _describe_difference(first_host, second_host)
         if difference_kind:
             yield Unequal(path, other, row.name, difference_kind, wrong_side, share)
 
@@ -274,14 +274,14 @@ def _describe_difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     share = distance(x, y).share
     if share <= _EQUAL:
         return "", None, share
-    a, b = x.wide_array(), y.wide_array()
-    axis_order = _axes_order(a, b)
+    first_array, second_array = x.wide_array(), y.wide_array()
+    axis_order = _axes_order(first_array, second_array)
     if axis_order is not None:
-        b = b.transpose(axis_order)
-        if np.abs(a - b).max() <= _EQUAL * np.abs(a).max():
-            return "transposed" if a.ndim == 2 else f"with its axes in the order {axis_order}", None, share
-    is_unequal = a != b if a.shape == b.shape else np.ones((), bool)
-    for side, (rounded, exact) in enumerate(((a, b), (b, a))):
+        second_array = second_array.transpose(axis_order)
+        if np.abs(first_array - second_array).max() <= _EQUAL * np.abs(first_array).max():
+            return "transposed" if first_array.ndim == 2 else f"with its axes in the order {axis_order}", None, share
+    is_unequal = first_array != second_array if first_array.shape == second_array.shape else np.ones((), bool)
+    for side, (rounded, exact) in enumerate(((first_array, second_array), (second_array, first_array))):
         rounded_dtype = _rounding_dtype(rounded, exact)
         if rounded_dtype:
             return f"rounded to {rounded_dtype}", side, share
@@ -289,10 +289,10 @@ def _describe_difference(x: Host, y: Host) -> tuple[str, int | None, float]:
         if rounded_part.size > 1 and np.ptp(rounded_part.real) == 0 and np.ptp(exact_part.real) > 0:
             extent_text = "all" if rounded_part.size == rounded.size else f"for {rounded_part.size} elements"
             return f"{extent_text} {rounded_part.flat[0]:g}, as before weights are loaded", side, share
-    reordering_text = _describe_reordering(a, b)
+    reordering_text = _describe_reordering(first_array, second_array)
     if reordering_text:
         return reordering_text, None, share
-    if a.shape != b.shape:
+    if first_array.shape != second_array.shape:
         return f"of shape {y.shape}, not {x.shape}", None, share
     return "other values", None, share
 

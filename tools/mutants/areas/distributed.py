@@ -163,7 +163,7 @@ MUTANTS = [
         name="board-torn-entries",
         module="emberharmony/distributed/board.py",
         function="Board.read",
-        original="checksum == zlib.crc32(row[: _FORM.size]) or not any(row)",
+        original="checksum == zlib.crc32(entry_bytes[: _FORM.size]) or not any(entry_bytes)",
         replacement="True",
         tests=("tests/distributed/test_board.py",),
         why="a reader may see half of an entry",

@@ -91,16 +91,16 @@ def _logaddexp(a: Any, b: Any, **_: Any) -> Any:
 
 def _rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, **_: Any) -> Any:
     x = to_float64(x)
-    y = x * mx.rsqrt(mx.mean(mx.square(x), axis=-1, keepdims=True) + eps)
-    return y if weight is None else y * weight
+    normalized_array = x * mx.rsqrt(mx.mean(mx.square(x), axis=-1, keepdims=True) + eps)
+    return normalized_array if weight is None else normalized_array * weight
 
 
 def _layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, **_: Any) -> Any:
     x = to_float64(x)
-    y = x - mx.mean(x, axis=-1, keepdims=True)
-    y = y * mx.rsqrt(mx.mean(mx.square(y), axis=-1, keepdims=True) + eps)
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
+    normalized_array = x - mx.mean(x, axis=-1, keepdims=True)
+    normalized_array = normalized_array * mx.rsqrt(mx.mean(mx.square(normalized_array), axis=-1, keepdims=True) + eps)
+    normalized_array = normalized_array if weight is None else normalized_array * weight
+    return normalized_array if bias is None else normalized_array + bias
 
 
 def _rope(

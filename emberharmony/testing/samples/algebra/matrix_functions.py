@@ -29,11 +29,11 @@ def _lu_oracle(x: Any) -> Any:
     if x.size:
         return linalg.lu(x)
     *batch, row_count, column_count = x.shape  # SciPy returns a P of no rows
-    k = min(row_count, column_count)
+    smaller_length = min(row_count, column_count)
     return (
         np.broadcast_to(np.eye(row_count), (*batch, row_count, row_count)),
-        np.eye(row_count, k) + x[..., :k],
-        x[..., :k, :],
+        np.eye(row_count, smaller_length) + x[..., :smaller_length],
+        x[..., :smaller_length, :],
     )
 
 

@@ -39,14 +39,14 @@ def _pad(x: Any, top: int, left: int, bottom: int, right: int, data_format: Any 
 def _patches_oracle(
     x: Any, size: Any, strides: Any = None, rate: int = 1, padding: str = "valid", data_format: Any = None
 ) -> Any:
-    n = 2 if isinstance(size, int) else len(size)
+    axis_count = 2 if isinstance(size, int) else len(size)
     if data_format == "channels_first":
-        channels_last_patches = _patches_oracle(np.moveaxis(x, -n - 1, -1), size, strides, rate, padding)
-        return np.moveaxis(channels_last_patches, -1, -n - 1)
-    if x.ndim == n + 1:
+        channels_last_patches = _patches_oracle(np.moveaxis(x, -axis_count - 1, -1), size, strides, rate, padding)
+        return np.moveaxis(channels_last_patches, -1, -axis_count - 1)
+    if x.ndim == axis_count + 1:
         return _patches_oracle(x[None], size, strides, rate, padding)[0]
-    size = (size,) * n if isinstance(size, int) else size
-    steps = size if strides is None else (strides,) * n if isinstance(strides, int) else strides
+    size = (size,) * axis_count if isinstance(size, int) else size
+    steps = size if strides is None else (strides,) * axis_count if isinstance(strides, int) else strides
     padded_image, window_counts = x, []
     for axis, (k, step) in enumerate(zip(size, steps, strict=True), 1):
         window_length, length = (k - 1) * rate + 1, x.shape[axis]

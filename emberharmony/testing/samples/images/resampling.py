@@ -76,14 +76,14 @@ def _resize_oracle(
         x = np.pad(x, paddings, constant_values=options.get("fill_value", 0.0))
     resized_image = x
     for axis, target_length in ((-3, height), (-2, width)):
-        n = x.shape[axis]
+        axis_length = x.shape[axis]
         if method == "nearest":
             resized_image = np.take(
-                resized_image, [math.floor((i + 0.5) * n / target_length) for i in range(target_length)], axis
+                resized_image, [math.floor((i + 0.5) * axis_length / target_length) for i in range(target_length)], axis
             )
         else:
             resized_image = np.apply_along_axis(
-                _resample_row, axis, resized_image, target_length, n / target_length, 0.0, method, antialias
+                _resample_row, axis, resized_image, target_length, axis_length / target_length, 0.0, method, antialias
             )
     return _round_to_dtype(x, resized_image)
 

@@ -92,11 +92,11 @@ def _conv_transpose_oracle(
         return np.moveaxis(
             _conv_transpose_oracle(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1
         )
-    n = w.ndim - 2
+    axis_count = w.ndim - 2
     steps, dilations, extra_rows = (
-        _values_per_axis(strides, n),
-        _values_per_axis(d, n),
-        [None] * n if extra is None else _values_per_axis(extra, n),
+        _values_per_axis(strides, axis_count),
+        _values_per_axis(d, axis_count),
+        [None] * axis_count if extra is None else _values_per_axis(extra, axis_count),
     )
     window_lengths = [(k - 1) * s + 1 for k, s in zip(w.shape, dilations, strict=False)]
     groups, input_channels, output_channels = (
@@ -142,14 +142,19 @@ def _cuts_of_output(lengths: Any, steps: Any, window_lengths: Any, extra_rows: A
 
 
 def _unfold_oracle(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    n = x.ndim - 2
-    kernel_shape, d, s = _values_per_axis(k, n), _values_per_axis(dilation, n), _values_per_axis(stride, n)
-    x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _values_per_axis(padding, n))])
-    window_counts = [(x.shape[a + 2] - (kernel_shape[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
+    axis_count = x.ndim - 2
+    kernel_shape, d, s = (
+        _values_per_axis(k, axis_count),
+        _values_per_axis(dilation, axis_count),
+        _values_per_axis(stride, axis_count),
+    )
+    x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _values_per_axis(padding, axis_count))])
+    window_counts = [(x.shape[a + 2] - (kernel_shape[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(axis_count)]
     columns = []
     for position in itertools.product(*map(range, window_counts)):
         window_slices = [
-            slice(position[a] * s[a], position[a] * s[a] + (kernel_shape[a] - 1) * d[a] + 1, d[a]) for a in range(n)
+            slice(position[a] * s[a], position[a] * s[a] + (kernel_shape[a] - 1) * d[a] + 1, d[a])
+            for a in range(axis_count)
         ]
         columns.append(x[:, :, *window_slices].reshape(len(x), -1))
     return np.stack(columns, -1)

@@ -50,10 +50,10 @@ def _window_positions(
 
 
 def _window_places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-    n = x.ndim - 2
-    sizes = [size] * n if isinstance(size, int) else list(size)
-    steps = sizes if strides is None else [strides] * n if isinstance(strides, int) else list(strides)
-    dilations = [dilation] * n if isinstance(dilation, int) else list(dilation)
+    axis_count = x.ndim - 2
+    sizes = [size] * axis_count if isinstance(size, int) else list(size)
+    steps = sizes if strides is None else [strides] * axis_count if isinstance(strides, int) else list(strides)
+    dilations = [dilation] * axis_count if isinstance(dilation, int) else list(dilation)
     return _window_positions(x.shape[1:-1], sizes, steps, padding, dilations, ceil_mode)
 
 
@@ -132,8 +132,8 @@ def _lp_pool_oracle(
 ) -> Any:
     if np.isinf(p):
         return _max_pool_oracle(x, size, strides, "valid", data_format, 1, ceil_mode)
-    n = x.ndim - 2
-    element_count = size**n if isinstance(size, int) else int(np.prod(size))
+    axis_count = x.ndim - 2
+    element_count = size**axis_count if isinstance(size, int) else int(np.prod(size))
     return (_average_pool_oracle(x**p, size, strides, "valid", data_format, ceil_mode) * element_count) ** (1 / p)
 
 
