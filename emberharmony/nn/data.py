@@ -154,8 +154,8 @@ class Batches:
         if self._order is None:
             batch_arrays = tuple(array.value[start:stop] for array in self._arrays)
         else:
-            chosen_rows = self._order.value[start:stop]
-            batch_arrays = tuple(ops.take(array, chosen_rows, axis=0) for array in self._arrays)
+            row_indices = self._order.value[start:stop]
+            batch_arrays = tuple(ops.take(array, row_indices, axis=0) for array in self._arrays)
         return batch_arrays[0] if len(batch_arrays) == 1 else batch_arrays
 
     def state_dict(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
         state: the state before.
     """
     shared_numbers, latest_numbers = state["numbers"], state["numbers"]
-    new_parameters, states = [], []
+    new_parameters, new_states = [], []
     state_dtype = _state_dtype(values)
     for value, gradient, old_state in zip(values, gradients, state["parameters"], strict=True):
         wide_dtype = _computing_dtype(value)
@@ -60,11 +60,11 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
         if wide_dtype == state_dtype:  # all parameters of this dtype have equal numbers
             latest_numbers = new_state
         new_parameters.append(new_value)
-        states.append(_state_without_numbers(new_state, shared_numbers))
+        new_states.append(_state_without_numbers(new_state, shared_numbers))
     return new_parameters, {
         "count": ops.add(state["count"], 1),
         "numbers": _cast_like(shared_numbers, latest_numbers),
-        "parameters": states,
+        "parameters": new_states,
     }
 
 

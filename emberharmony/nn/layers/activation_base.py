@@ -27,7 +27,7 @@ class Activation(Module):
             annotation_by_name = vars(cls).get("__annotations__", {})
             default_by_name = {name: vars(cls).get(name, Argument.empty) for name in annotation_by_name}
             cls.__init__ = _constructor_of_options(annotation_by_name, default_by_name)  # type: ignore[method-assign]
-            cls.__call__ = _call_method(op, tuple(annotation_by_name))  # type: ignore[method-assign]
+            cls.__call__ = _make_call_method(op, tuple(annotation_by_name))  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)  # after `__call__` is set, as `ops.record` may wrap it here
 
     def check_options(self) -> None:
@@ -60,7 +60,7 @@ def _constructor_of_options(kinds: dict[str, Any], options: dict[str, Any]) -> C
     return construct
 
 
-def _call_method(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+def _make_call_method(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
     """Returns a `__call__` that calls a function with the input and the options."""
     if not names:
         call_method = lambda self, x: op(x)

@@ -22,9 +22,9 @@ class _Noise(Module):
     rng: "rngs.Generator"
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return self._disturb(spatial.to_tensor(x)) if self.training else spatial.to_tensor(x)
+        return self._perturb(spatial.to_tensor(x)) if self.training else spatial.to_tensor(x)
 
-    def _disturb(self, x: Tensor) -> Tensor:
+    def _perturb(self, x: Tensor) -> Tensor:
         """Returns the input changed at random; subclasses define it."""
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ class Dropout(_Dropout):
     Source: Srivastava et al., Dropout, 2014.
     """
 
-    def _disturb(self, x: Tensor) -> Tensor:
+    def _perturb(self, x: Tensor) -> Tensor:
         return ops.random.dropout(x, self.p, generator=self.rng) if self.p else x
 
 
@@ -90,7 +90,7 @@ class _ChannelDropout(_Noise, spatial.Spatial):
         self.data_format = spatial.checked_data_format(data_format)
         self.rng = rngs.generator(rng, "dropout")
 
-    def _disturb(self, x: Tensor) -> Tensor:
+    def _perturb(self, x: Tensor) -> Tensor:
         input_shape, rank = tuple(x.shape), len(x.shape)
         if rank not in (self.axes + 1, self.axes + 2):
             raise fault(
@@ -189,7 +189,7 @@ class AlphaDropout(_Dropout):
     Source: Klambauer et al., Self-normalizing neural networks, 2017.
     """
 
-    def _disturb(self, x: Tensor) -> Tensor:
+    def _perturb(self, x: Tensor) -> Tensor:
         return _alpha_dropout(x, self.p, tuple(x.shape), self.rng)
 
 
@@ -222,7 +222,7 @@ class FeatureAlphaDropout(_Dropout):
         super().__init__(p, rng=rng)
         self.data_format = spatial.checked_data_format(data_format)
 
-    def _disturb(self, x: Tensor) -> Tensor:
+    def _perturb(self, x: Tensor) -> Tensor:
         input_shape = tuple(x.shape)
         if len(input_shape) < 2:
             raise fault(ShapeError(f"expected a batch with channels, got shape {input_shape}"))
@@ -261,7 +261,7 @@ class GaussianDropout(_Noise):
             raise fault(ArgumentError("rate must be less than 1, because the variance is rate / (1 - rate)"))
         self.rng = rngs.generator(rng, "dropout")
 
-    def _disturb(self, x: Tensor) -> Tensor:
+    def _perturb(self, x: Tensor) -> Tensor:
         return ops.multiply(x, _normal_like(x, 1.0, math.sqrt(self.rate / (1 - self.rate)), self.rng))
 
 
@@ -290,7 +290,7 @@ class GaussianNoise(_Noise):
             raise fault(ArgumentError(f"stddev must be at least 0, got {stddev}"))
         self.rng = rngs.generator(rng, "dropout")
 
-    def _disturb(self, x: Tensor) -> Tensor:
+    def _perturb(self, x: Tensor) -> Tensor:
         return ops.add(x, _normal_like(x, 0.0, self.stddev, self.rng))
 
 
@@ -332,7 +332,7 @@ class DropPath(_Noise):
         self.drop_prob, self.scale_by_keep = share("drop_prob", drop_prob), scale_by_keep
         self.rng = rngs.generator(rng, "dropout")
 
-    def _disturb(self, x: Tensor) -> Tensor:
+    def _perturb(self, x: Tensor) -> Tensor:
         input_shape = tuple(x.shape)
         if not input_shape:
             raise fault(ShapeError("expected a batch, got shape ()"))

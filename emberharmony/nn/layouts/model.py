@@ -39,12 +39,12 @@ def read_tensors(
     read_state = converting.read_tensors(model_plan, values)
     fault_texts: list[str] = []
     if strict:
-        read_cells = {cells_by_name[name] for name in read_state.values}
+        loaded_cells = {cells_by_name[name] for name in read_state.values}
         sources_by_name = {name: model_plan.placed[name].weight.source_names() for name in read_state.missing}
         missing_names = [
             name
             for name, sources in sources_by_name.items()
-            if not read_cells.issuperset(cells_by_name[source] for source in sources)
+            if not loaded_cells.issuperset(cells_by_name[source] for source in sources)
         ]
         fault_texts += converting.name_hints(missing_names, read_state.unexpected, model_plan)
     shapes_by_layout = shapes_of_other_layouts(module, shapes, layout) if read_state.faults else {}

@@ -195,8 +195,8 @@ class _Run:
     def record_interruption(self) -> None:
         """Records an interruption as the reason of the end, and undoes an unfinished step."""
         self.history.stopped = "interrupted"
-        has_no_gradient = [cell.grad is None for cell in self._module.parameters(trainable=True)]
-        if self._pending is not None and self._pending.step == self.steps_made + 1 and all(has_no_gradient):
+        missing_gradient_flags = [cell.grad is None for cell in self._module.parameters(trainable=True)]
+        if self._pending is not None and self._pending.step == self.steps_made + 1 and all(missing_gradient_flags):
             self.history.append(self._pending)  # cleared gradients show that the step was made
         elif self._saves is not None and self._begun == self.steps_made + 1:
             self._saves.undo_step()

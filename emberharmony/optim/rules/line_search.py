@@ -124,8 +124,8 @@ def _cubic_minimum(x: Point, y: Point, least_length: float, most_length: float) 
     radicand = slope_term * slope_term - x.slope * y.slope
     cubic_share = math.nan
     if radicand >= 0:
-        root = math.sqrt(radicand)
-        cubic_share = _safe_ratio(right.slope + root - slope_term, right.slope - left.slope + 2 * root)
+        square_root = math.sqrt(radicand)
+        cubic_share = _safe_ratio(right.slope + square_root - slope_term, right.slope - left.slope + 2 * square_root)
     if math.isnan(cubic_share):
         return (least_length + most_length) / 2
     return min(max(right.length - (right.length - left.length) * cubic_share, least_length), most_length)

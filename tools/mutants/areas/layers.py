@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="dropout-of-single-elements",
         module="emberharmony/nn/layers/dropout.py",
-        function="_ChannelDropout._disturb",
+        function="_ChannelDropout._perturb",
         original="(1,) * (rank - len(batch_shape) - 1)",
         replacement="input_shape[len(batch_shape) + 1:]",
         tests=("tests/nn/layers/test_dropout.py --ember-backend numpy",),

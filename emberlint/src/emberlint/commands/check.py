@@ -232,17 +232,17 @@ def _silence_findings(findings: Sequence[Finding], settings: Settings, cli_optio
 
 
 def _check_part(cli_options: Options, part: Part) -> Report:
-    settings, choice, files, stdin = part
+    settings, choice, file_by_path, stdin = part
     if stdin:
         return _check_stdin(cli_options, stdin, settings, choice)
-    run_cache = None if cli_options.no_cache else RunCache(settings, choice.words, files)
+    run_cache = None if cli_options.no_cache else RunCache(settings, choice.words, file_by_path)
     recalled_report = None if run_cache is None else run_cache.recall_findings()
     if recalled_report is not None:
-        return Report(recalled_report, tuple(files))
+        return Report(recalled_report, tuple(file_by_path))
     from emberlint.run.engine import check
     from emberlint.run.pool import default_jobs
 
-    report = check(files, settings, choice.codes, cli_options.jobs or default_jobs(), not cli_options.no_cache)
+    report = check(file_by_path, settings, choice.codes, cli_options.jobs or default_jobs(), not cli_options.no_cache)
     if run_cache is not None:
         run_cache.store_report(report)
     return report
@@ -258,7 +258,7 @@ def _repair_part(cli_options: Options, part: Part) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
     from emberlint.run.repair import RepairSession, repair_content, repair_file
 
-    settings, choice, files, stdin_path = part
+    settings, choice, file_by_path, stdin_path = part
     if stdin_path:
         result_by_path = {
             stdin_path: repair_content(
@@ -273,7 +273,7 @@ def _repair_part(cli_options: Options, part: Part) -> bool:
             path: repair_file(
                 path, file, settings, choice.codes, cli_options.unsafe_fixes, not cli_options.diff, repair_session
             )
-            for path, file in files.items()
+            for path, file in file_by_path.items()
         }
         repair_session.cache.save()
     for path, repaired_file in result_by_path.items():

@@ -28,39 +28,41 @@ class FileInference:
         return finished_analysis
 
     @cached_property
-    def values(self) -> dict[ast.AST, v.Value]:
+    def value_by_node(self) -> dict[ast.AST, v.Value]:
         """The inferred value of each expression."""
         return self.analysis.values
 
     def evidence(self, node: ast.expr) -> Evidence | None:
         """Returns why `node` is a tensor, or None."""
-        value = self.values.get(node)
+        value = self.value_by_node.get(node)
         return Evidence(value.tier, reason_line(value)) if isinstance(value, v.Tensor) else None
 
     def is_no_tensor(self, node: ast.expr) -> bool:
         """Returns whether `node` is known *not* to be a tensor."""
-        return isinstance(self.values.get(node), (v.Other, v.Sequence, v.Mapping, v.Function, v.Class, v.Instance))
+        return isinstance(
+            self.value_by_node.get(node), (v.Other, v.Sequence, v.Mapping, v.Function, v.Class, v.Instance)
+        )
 
     def is_shape(self, node: ast.expr) -> bool:
         """Returns whether `node` is known to be a shape, or another sequence of numbers."""
-        value = self.values.get(node)
+        value = self.value_by_node.get(node)
         return isinstance(value, v.Sequence) and v.is_number(value.element) and value.rest is None
 
     def is_number(self, node: ast.expr) -> bool:
         """Returns whether `node` is known to be a number."""
-        return v.is_number(self.values.get(node))
+        return v.is_number(self.value_by_node.get(node))
 
     def is_safe_operator(self, node: ast.expr) -> bool:
         """Returns whether `node` is an operator that is certain to mean the same on every backend."""
-        return is_safe_operator(node, self.values)
+        return is_safe_operator(node, self.value_by_node)
 
     def holds_object(self, node: ast.expr) -> bool:
         """Returns whether `node` is known to be, or to hold, something else than numbers and tensors."""
-        return v.holds_object(self.values.get(node))
+        return v.holds_object(self.value_by_node.get(node))
 
     def explain(self, line: int) -> Iterator[str]:
         """Yields, for each expression on a line, the inferred kind and the reason."""
-        yield from explain(self._file, self.values, line)
+        yield from explain(self._file, self.value_by_node, line)
 
     def release(self) -> None:
         """Drops all inferred values, so that their memory is free."""

@@ -29,17 +29,17 @@ class BuiltinCalls(Calls):
         """Returns the inferred result of calling a builtin."""
         if kind in SIMPLE:
             return SIMPLE[kind]
-        result_value: v.Value = getattr(self, f"_builtin_{kind}")(name, arguments)
+        result_value: v.Value = getattr(self, f"_result_of_builtin_{kind}")(name, arguments)
         return result_value
 
-    def _builtin_range(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_range(self, name: str, arguments: Arguments) -> v.Value:
         if isinstance(arguments.node, ast.Call):
             for argument in arguments.node.args:
                 if type(argument) is ast.Name:
                     self.exclude_tensor(argument.id)
         return v.Sequence(v.REAL)
 
-    def _builtin_sequence(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_sequence(self, name: str, arguments: Arguments) -> v.Value:
         iterated_value = arguments.first_value()
         if not arguments.positional:
             return v.Sequence(items=[])
@@ -51,7 +51,7 @@ class BuiltinCalls(Calls):
             )
         return v.Sequence(v.element_of(iterated_value))
 
-    def _builtin_zip(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_zip(self, name: str, arguments: Arguments) -> v.Value:
         zipped_rows = arguments.first_value()
         if (
             arguments.starred
@@ -62,10 +62,10 @@ class BuiltinCalls(Calls):
             return v.Sequence(items=[v.Sequence(item) for item in zipped_rows.items])  # zip(*pairs) gives the columns
         return v.Sequence(v.Sequence(items=[v.element_of(value) for value in arguments.positional]))
 
-    def _builtin_enumerate(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_enumerate(self, name: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.Sequence(items=[v.REAL, v.element_of(arguments.first_value())]))
 
-    def _builtin_map(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_map(self, name: str, arguments: Arguments) -> v.Value:
         element_values = [v.element_of(value) for value in arguments.positional[1:]]
         call_node = arguments.node
         if (
@@ -80,20 +80,20 @@ class BuiltinCalls(Calls):
             value_from_container(self.call_callback(arguments.first_value(), element_values, arguments), call_node)
         )
 
-    def _builtin_filter(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_filter(self, name: str, arguments: Arguments) -> v.Value:
         element_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
         self.call_callback(arguments.first_value(), [element_value], arguments)
         return v.Sequence(element_value)
 
-    def _builtin_sum(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_sum(self, name: str, arguments: Arguments) -> v.Value:
         return v.element_of(arguments.first_value(), "the sum of its parts", arguments.node)
 
-    def _builtin_extreme(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_extreme(self, name: str, arguments: Arguments) -> v.Value:
         if len(arguments.positional) > 1:
             return v.join_all(arguments.positional)
         return v.element_of(arguments.first_value(), f"the {name} of its parts", arguments.node)
 
-    def _builtin_arithmetic(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_arithmetic(self, name: str, arguments: Arguments) -> v.Value:
         tensors = [value for value in arguments.positional if isinstance(value, v.Tensor)]
         if not tensors:
             return v.NUMBER if v.is_number(arguments.first_value()) else None
@@ -101,10 +101,10 @@ class BuiltinCalls(Calls):
             return v.Sequence(tensors[0].pass_on("`divmod` of it", arguments.node))
         return tensors[0].with_dtype(tensors[0].dtype if name == "abs" else "")
 
-    def _builtin_next(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_next(self, name: str, arguments: Arguments) -> v.Value:
         return v.element_of(arguments.first_value())
 
-    def _builtin_mapping(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_mapping(self, name: str, arguments: Arguments) -> v.Value:
         first_argument = arguments.first_value()
         mapping = v.Mapping()
         if isinstance(first_argument, v.Mapping):
@@ -122,7 +122,7 @@ class BuiltinCalls(Calls):
             mapping.put(key, value_from_container(value, arguments.node))
         return mapping
 
-    def _builtin_getattr(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_getattr(self, name: str, arguments: Arguments) -> v.Value:
         call_node = arguments.node
         if not (
             isinstance(call_node, ast.Call) and len(call_node.args) > 1 and isinstance(call_node.args[1], ast.Constant)
@@ -131,7 +131,7 @@ class BuiltinCalls(Calls):
         attribute_node = ast.Attribute(call_node.args[0], str(call_node.args[1].value), ast.Load())
         return self.attribute_value(arguments.first_value(), ast.copy_location(attribute_node, call_node))
 
-    def _builtin_super(self, name: str, arguments: Arguments) -> v.Value:
+    def _result_of_builtin_super(self, name: str, arguments: Arguments) -> v.Value:
         owner_class = None if self.unit is None else self.unit.owner
         if owner_class is None:
             return None

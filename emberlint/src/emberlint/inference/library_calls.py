@@ -50,8 +50,8 @@ class LibraryCalls(BuiltinCalls):
             return v.LAYER
         if result_kind == "shape":
             return v.shape_value()
-        handle_special = getattr(self, f"_special_{result_kind}", None)
-        return None if handle_special is None else handle_special(origin, arguments)
+        infer_result = getattr(self, f"_result_of_{result_kind}", None)
+        return None if infer_result is None else infer_result(origin, arguments)
 
     def _result_dtype(self, callee: v.Imported, arguments: Arguments) -> str:
         """Returns the floating dtype of the result of an op, if it is certain."""
@@ -76,12 +76,12 @@ class LibraryCalls(BuiltinCalls):
                 if type(argument) is ast.Name and arguments.env.vars.get(argument.id, v.NONE) is None:
                     self.exclude_tensor(argument.id)
 
-    def _special_argument(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_argument(self, origin: str, arguments: Arguments) -> v.Value:
         return (
             v.element_of(arguments.first_value()) if origin.endswith(("choice", "heappop")) else arguments.first_value()
         )
 
-    def _special_cast(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_cast(self, origin: str, arguments: Arguments) -> v.Value:
         call_node = arguments.node
         return (
             self.annotations.resolve(call_node.args[0], arguments.env)
@@ -89,7 +89,7 @@ class LibraryCalls(BuiltinCalls):
             else None
         )
 
-    def _special_partial(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_partial(self, origin: str, arguments: Arguments) -> v.Value:
         wrapped_function = arguments.first_value()
         if isinstance(wrapped_function, v.Function):
             skips_first = wrapped_function.bound is not None
@@ -104,7 +104,7 @@ class LibraryCalls(BuiltinCalls):
             )
         return v.Partial(wrapped_function)
 
-    def _special_reduce(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_reduce(self, origin: str, arguments: Arguments) -> v.Value:
         element_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
         initial_value = arguments.positional[2] if len(arguments.positional) > 2 else element_value
         callback_result = self.call_callback(
@@ -112,13 +112,13 @@ class LibraryCalls(BuiltinCalls):
         )
         return v.join(initial_value, callback_result)
 
-    def _special_sequence(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_sequence(self, origin: str, arguments: Arguments) -> v.Value:
         return self.call_builtin("sequence", "list", arguments)
 
-    def _special_mapping(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_mapping(self, origin: str, arguments: Arguments) -> v.Value:
         return self.call_builtin("mapping", "dict", arguments)
 
-    def _special_defaultdict(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_defaultdict(self, origin: str, arguments: Arguments) -> v.Value:
         factory_function = arguments.first_value()
         call_node = arguments.node
         if (
@@ -132,15 +132,15 @@ class LibraryCalls(BuiltinCalls):
             )
         return v.Mapping(element=self.call_callback(factory_function, [], arguments))
 
-    def _special_counter(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_counter(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Mapping(element=v.NUMBER)
 
-    def _special_import(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_import(self, origin: str, arguments: Arguments) -> v.Value:
         call_node = arguments.node
         module_name = _constant_text(call_node.args[0]) if isinstance(call_node, ast.Call) and call_node.args else ""
         return v.Imported(module_name) if module_name and not module_name.startswith(".") else None
 
-    def _special_record(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_record(self, origin: str, arguments: Arguments) -> v.Value:
         """Returns the class that `namedtuple("Pair", "left right")` creates, as if it were a class of this file."""
         call_node = arguments.node
         if not (isinstance(call_node, ast.Call) and len(call_node.args) > 1):
@@ -154,46 +154,46 @@ class LibraryCalls(BuiltinCalls):
             record_unit.fields = _field_names(call_node.args[1])
         return v.Class(record_unit)
 
-    def _special_chain(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_chain(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.join_all([v.element_of(value) for value in arguments.positional]))
 
-    def _special_flatten(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_flatten(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.element_of(v.element_of(arguments.first_value())))
 
-    def _special_repeat(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_repeat(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Sequence(value_from_container(arguments.first_value(), arguments.node))
 
-    def _special_pairwise(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_pairwise(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.Sequence(v.element_of(arguments.first_value())))
 
-    def _special_groups(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_groups(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.Sequence(items=[None, v.Sequence(v.element_of(arguments.first_value()))]))
 
-    def _special_zip(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_zip(self, origin: str, arguments: Arguments) -> v.Value:
         return self.call_builtin("zip", "zip", arguments)
 
-    def _special_filter(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_filter(self, origin: str, arguments: Arguments) -> v.Value:
         return self.call_builtin("filter", "filter", arguments)
 
-    def _special_starmap(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_starmap(self, origin: str, arguments: Arguments) -> v.Value:
         row_value = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
         argument_values = row_value.items if isinstance(row_value, v.Sequence) and row_value.items is not None else []
         return v.Sequence(self.call_callback(arguments.first_value(), argument_values, arguments))
 
-    def _special_binary(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_binary(self, origin: str, arguments: Arguments) -> v.Value:
         tensors = [value for value in arguments.positional if isinstance(value, v.Tensor)]
         return tensors[0].with_dtype("") if tensors and v.STRING not in arguments.positional else None
 
-    _special_unary = _special_binary
+    _result_of_unary = _result_of_binary
 
-    def _special_transform(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_transform(self, origin: str, arguments: Arguments) -> v.Value:
         function = arguments.first_value()
         if function is None and not arguments.positional:  # @vmap(in_axes=0)
             return v.Partial(None)
         has_options = len(arguments.positional) > 1 or bool(arguments.keywords)
         return v.Derived(origin.rpartition(".")[2], function, has_options)
 
-    def _special_callback(self, origin: str, arguments: Arguments) -> v.Value:
+    def _result_of_callback(self, origin: str, arguments: Arguments) -> v.Value:
         """Returns the result of `ops.map(f, xs)` or `ops.scan(f, ...)`, where the op calls `f` with tensors."""
         last_name = origin.rpartition(".")[2]
         if last_name == "tree_map" and len(arguments.positional) > 1:

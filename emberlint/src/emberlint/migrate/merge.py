@@ -52,8 +52,8 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
     target = _Target(source, tree, units(tree.body))
     statements_before, statements_after = _statements_to_insert(target)
-    imports, needs_future_import = _missing_imports(target)
-    merged_statements = list(_merged_statements(target, imports, statements_before, statements_after))
+    import_statements, needs_future_import = _missing_imports(target)
+    merged_statements = list(_merged_statements(target, import_statements, statements_before, statements_after))
     merged_statements = _statements_with_all(target, merged_statements, is_new=text is None)
     docstring_statements = _docstring_of_new(source, is_new=text is None or not target.units)
     if needs_future_import:

@@ -76,10 +76,12 @@ def plan_moves(project: Project, layout: Layout, backend: str, operations: Seque
     for each_source in moving_sources:
         text_by_path[each_source.target_path] = _receiving_text(project, each_source, move_plan)
     moves = _moves_of(project, layout, backend, sources, bool(operations))
-    importers = _computed_imports_of_frontend(project, layout) if any(source.is_emptied for source in sources) else []
+    import_places = (
+        _computed_imports_of_frontend(project, layout) if any(source.is_emptied for source in sources) else []
+    )
     private_names = _private_attributes(project, sources)
     for each_source in moving_sources:
-        text_by_path[each_source.path] = _remaining_text(each_source, sources, importers, private_names, move_plan)
+        text_by_path[each_source.path] = _remaining_text(each_source, sources, import_places, private_names, move_plan)
     _make_packages(project, layout, backend, text_by_path, move_plan)
     _rewrite_imports(project, text_by_path, moves, move_plan)
     for each_source in moving_sources:
