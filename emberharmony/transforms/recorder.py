@@ -140,7 +140,7 @@ class Recorder(Tape):
         return result if op in _ALIKE else self._trace(result)
 
     def _run_through_body(self, backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
-        """Returns the result of a composite's body, whose errors get the composite's name, as in `dispatch.slow`."""
+        """Returns the result of a composite's body; errors get its name, as in `dispatch.call_with_conversion`."""
         try:
             return run_body(backend, spec, arguments)
         except Exception as error:

@@ -42,7 +42,7 @@ def run(program: str, **environment: str) -> str:
 SHOW = """
 from emberharmony import ops
 from emberharmony.core import selection
-print(ops.get_backend(), selection.source())
+print(ops.get_backend(), selection.backend_source())
 """
 
 

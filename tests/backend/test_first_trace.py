@@ -75,7 +75,7 @@ assert ops.cos([0.0]).__class__ is torch.Tensor
 
 from emberharmony.backend.torch import TorchBackend
 from emberharmony.core import selection
-selection.switch(TorchBackend(), "test")
+selection.switch_backend(TorchBackend(), "test")
 assert len(compiled_ops()) == len(OPS)
 """
 

@@ -179,7 +179,8 @@ def test_threads_that_override_while_another_sets_the_backend_see_their_own(back
 def test_asking_for_the_backend_makes_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     program = (
         "from emberharmony.core import selection\nfrom emberharmony import ops\n"
-        "assert ops.get_backend() == 'numpy', ops.get_backend()\nassert selection.source() == 'EMBERHARMONY_BACKEND'\n"
+        "assert ops.get_backend() == 'numpy', ops.get_backend()\n"
+        "assert selection.backend_source() == 'EMBERHARMONY_BACKEND'\n"
     )
     monkeypatch.setenv("EMBERHARMONY_BACKEND", "numpy")
     subprocess.run([sys.executable, "-c", program], check=True)
