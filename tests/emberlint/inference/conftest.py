@@ -35,7 +35,7 @@ def _held(source: str, **settings: object) -> str:
     file = SourceFile("library/module.py", source, Settings().with_changes(**settings))
     inference = FileInference(file)
     last = max((node for node in ast.walk(file.tree) if isinstance(node, ast.Expr)), key=lambda node: node.lineno)
-    return _word(inference.values.get(last.value))
+    return _word(inference.value_by_node.get(last.value))
 
 
 def _word(value: Value) -> str:
