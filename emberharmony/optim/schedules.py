@@ -135,10 +135,10 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "
         raise ArgumentError(
             f"{name}(): {len(schedules)} parts were given for {len(boundaries)} boundaries, expected one more"
         )
-    return Formula(_joined_rate, tuple(schedules), tuple(boundaries))
+    return Formula(_join_rate, tuple(schedules), tuple(boundaries))
 
 
-def _joined_rate(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Number) -> Number:
+def _join_rate(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Number) -> Number:
     start_counts = (0, *boundaries)
     if numbers.is_python(count):
         i = sum(start_count <= count for start_count in boundaries)

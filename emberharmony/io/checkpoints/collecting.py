@@ -136,6 +136,7 @@ def option_description(value: Any) -> Any:
         return [option_description(x) for x in value]
     if isinstance(value, partial):
         options = {name: option_description(x) for name, x in value.keywords.items()}
+        # Checkpoints are compared by this name, so a formula of `optim.schedules` that is renamed makes them differ.
         return {
             "schedule": value.func.__name__.removeprefix("_").removesuffix("_rate"),
             "arguments": option_description(value.args),

@@ -11,6 +11,7 @@ import pytest
 from emberharmony import io, nn, ops, optim
 from emberharmony.core.state import commits
 from emberharmony.errors import ArgumentError, ArgumentTypeError, CheckpointError, CheckpointWarning
+from emberharmony.io.checkpoints.collecting import option_description
 from tests.io.checkpoints.trainings import Training, restored
 
 
@@ -257,3 +258,18 @@ def test_an_interruption_of_a_restore_leaves_the_old_state_or_the_new_one(
             saved.restore(**training.parts)
     assert training.everything() == before
     assert commits.commit is not interrupt
+
+
+def test_schedules_are_stored_by_the_names_of_their_functions() -> None:
+    """Another name would make an old checkpoint differ from the program that wrote it."""
+    constant = optim.schedules.constant(0.1)
+    schedules = {
+        "constant": constant,
+        "join": optim.schedules.join([constant, constant], [3]),
+        "step": optim.schedules.step(0.1, 3),
+        "exponential": optim.schedules.exponential(0.1, 0.9),
+        "cosine": optim.schedules.cosine(0.1, 10),
+        "cosine_restarts": optim.schedules.cosine_restarts(0.1, 10),
+        "inverse_sqrt": optim.schedules.inverse_sqrt(0.1, 10),
+    }
+    assert [option_description(schedule)["schedule"] for schedule in schedules.values()] == list(schedules)

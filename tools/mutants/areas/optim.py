@@ -177,7 +177,7 @@ MUTANTS = [
     Mutant(
         name="join-from-the-beginning",
         module="emberharmony/optim/schedules.py",
-        function="_joined_rate",
+        function="_join_rate",
         original="schedules[i](count - start_counts[i])",
         replacement="schedules[i](count)",
         tests=("tests/optim/test_schedules.py",),
@@ -186,7 +186,7 @@ MUTANTS = [
     Mutant(
         name="join-traced",
         module="emberharmony/optim/schedules.py",
-        function="_joined_rate",
+        function="_join_rate",
         original="schedule(numbers.subtract(count, start_count))",
         replacement="schedule(count)",
         tests=("tests/optim/test_schedules.py",),
