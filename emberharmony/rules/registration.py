@@ -78,12 +78,12 @@ def _body_with_rule(name: str, function: Callable[..., Any]) -> Callable[..., An
             return function(*args, **kwargs)
 
         def value_and_gradient(*given: Any) -> Any:
-            result = function(*given, **kwargs)
+            op_result = function(*given, **kwargs)
 
             def gradient(*primals: Any, upstream: Any) -> tuple[Any, ...]:
-                return tuple(rule(upstream, result, *primals, *kwargs.values())[: len(primals)])
+                return tuple(rule(upstream, op_result, *primals, *kwargs.values())[: len(primals)])
 
-            return result, gradient
+            return op_result, gradient
 
         return custom_gradient(value_and_gradient)(*args)
 

@@ -124,8 +124,8 @@ class AbstractIndexing:
             raise ShapeError("a tensor without axes has no indices")
         if x.known is None:
             raise no_value_error("the length of the result is the number of non-zero elements")
-        positions = self.tensor_of((int(np.count_nonzero(x.value("nonzero"))),), self.dtypes["int64"])
-        return (positions,) * x.ndim
+        index_vector = self.tensor_of((int(np.count_nonzero(x.value("nonzero"))),), self.dtypes["int64"])
+        return (index_vector,) * x.ndim
 
     def slice(self, inputs: AbstractTensor, start_indices: Any, shape: Sequence[int]) -> AbstractTensor:
         block_slices(inputs.shape, self._block_starts(start_indices), shape)

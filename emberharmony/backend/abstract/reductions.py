@@ -31,10 +31,10 @@ def _reduce(
 def _extreme(
     backend: AbstractBackend, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False, *options: Any
 ) -> Any:
-    result = _reduce(backend, name, x, axis, keepdims, *options)
+    reduced_tensor = _reduce(backend, name, x, axis, keepdims, *options)
     if not options or options[0] is None:
         require_nonempty(x.shape, axis)
-    return result
+    return reduced_tensor
 
 
 def _accumulate(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = None, *options: Any) -> Any:

@@ -23,13 +23,13 @@ def _new_array(x: Any, dtype: Any) -> np.ndarray:
         NotImplementedError: if the list holds anything else; the complete conversion takes it.
     """
     if x.__class__ is not list or (x[0].__class__ in _SCALARS and _SCALARS.issuperset(map(type, x))):
-        array = np.array(x)
+        new_array = np.array(x)
     else:
         number_array = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
         if number_array is None:
             raise NotImplementedError
-        array = number_array
-    return array if dtype is None or dtype is array.dtype else cast(array, dtype)
+        new_array = number_array
+    return new_array if dtype is None or dtype is new_array.dtype else cast(new_array, dtype)
 
 
 class NumpyTensorOps:
@@ -64,12 +64,12 @@ class NumpyTensorOps:
             DTYPES.neutral[host_array.dtype]  # raises for a dtype that the backend does not have
             refuse_copy(copy)
             x = host_array
-        result = x if dtype is None else cast(x, dtype)
-        if copy is None or (copy is False and result is x):
-            return result
+        cast_x = x if dtype is None else cast(x, dtype)
+        if copy is None or (copy is False and cast_x is x):
+            return cast_x
         refuse_copy(copy)
         # A cast from complex to real returns a view of the real part, which must be copied too.
-        return result.copy() if np.may_share_memory(result, x) else result
+        return cast_x.copy() if np.may_share_memory(cast_x, x) else cast_x
 
     @staticmethod
     @fast(_new_array, promotion.inexact, "{0}.__class__ is list and {0}")

@@ -157,15 +157,15 @@ class Generator:
             ArgumentTypeError: if n is not an integer.
             RangeError: if n is 2**32 or more.
         """
-        count = random_parameters.element_count(n)
-        if count is None:
+        child_count = random_parameters.element_count(n)
+        if child_count is None:
             raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
-        if count >= 2**32:
+        if child_count >= 2**32:
             raise RangeError(f"n is a number of generators below 2**32, not {n}")
         refuse_effect("a generator would be split")
         # Take the numbers of all children in one call that holds the GIL, so that no other thread gets one of them, and
         # an interruption takes either all or none.
-        child_numbers = list(islice(self._children, count))
+        child_numbers = list(islice(self._children, child_count))
         children = []
         for number in child_numbers:
             child = Generator.__new__(Generator)
@@ -301,11 +301,11 @@ def clone_generator(source: np.random.Generator) -> np.random.Generator:
 
 def _draw_normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
     """Returns normal numbers, as float64 if that is the dtype, else as float32."""
-    count = math.prod(shape)
-    if dtype is float64 or count < random_normal.MANY:
+    draw_count = math.prod(shape)
+    if dtype is float64 or draw_count < random_normal.MANY:
         return np.asarray(rng.standard_normal(shape, _numpy_dtype(dtype)))
-    words = rng.bit_generator.random_raw(count + 1 >> 1)
-    return random_normal.normal(words)[:count].reshape(shape)
+    words = rng.bit_generator.random_raw(draw_count + 1 >> 1)
+    return random_normal.normal(words)[:draw_count].reshape(shape)
 
 
 def _numpy_dtype(dtype: DType) -> Any:

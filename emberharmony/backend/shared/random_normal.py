@@ -56,14 +56,14 @@ def normal(words: np.ndarray) -> np.ndarray:
     Args:
         words: random words of 64 bits, a vector of uint64, which is overwritten.
     """
-    count = len(words)
+    word_count = len(words)
     integer_words = words.astype("<u8", copy=False).view("<i4").astype(np.int32, copy=False)
-    block_length = min(count, BLOCK)
+    block_length = min(word_count, BLOCK)
     sign_buffer, float_buffers = np.empty(block_length, np.int32), np.empty((3, block_length), np.float32)
-    for start in range(0, count, BLOCK):
+    for start in range(0, word_count, BLOCK):
         block_words, second_words = (
-            integer_words[start : min(start + BLOCK, count)],
-            integer_words[count + start : min(start + BLOCK, count) + count],
+            integer_words[start : min(start + BLOCK, word_count)],
+            integer_words[word_count + start : min(start + BLOCK, word_count) + word_count],
         )
         sign, (x, square, radius) = sign_buffer[: len(block_words)], float_buffers[:, : len(block_words)]
         cosine, sine = block_words.view(np.float32), second_words.view(np.float32)

@@ -100,12 +100,12 @@ def generator_state(source: np.random.Generator) -> State:
     bit_generator: Any = source.bit_generator
     with bit_generator.lock:  # another thread may be drawing
         native_state = bit_generator.state
-    kind = native_state["bit_generator"]
-    state: State = {"kind": kind}
-    for name, count in _WORDS[kind].items():
+    generator_class = native_state["bit_generator"]
+    state: State = {"kind": generator_class}
+    for name, count in _WORDS[generator_class].items():
         value = native_state[name] if name == "buffer" else native_state["state"][name]
         state[name] = f"{value:0{16 * count}x}" if isinstance(value, int) else "".join(f"{int(v):016x}" for v in value)
-    if kind == "Philox":
+    if generator_class == "Philox":
         state["position"] = int(native_state["buffer_pos"])
     state["spare"] = int(native_state["uinteger"]) if native_state["has_uint32"] else None
     return state

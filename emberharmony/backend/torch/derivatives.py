@@ -111,5 +111,5 @@ def multiply_rows(rows: torch.Tensor, places: torch.Tensor, updates: torch.Tenso
     """Returns rows multiplied by the updates at their indices, with a correct forward mode."""
     if forward_ad._current_level < 0:
         return _scatter_product(rows, places, updates)
-    result: torch.Tensor = _Multiplied.apply(rows, places, updates)  # type: ignore[no-untyped-call]
-    return result
+    product: torch.Tensor = _Multiplied.apply(rows, places, updates)  # type: ignore[no-untyped-call]
+    return product

@@ -91,12 +91,12 @@ def _complex_power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     """Returns a power of complex numbers, with its derivative by an exponent of 0; a square is exactly that."""
     # PyTorch 2.13 gives NaN for 0 ** 0 and infinity ** 0 of complex numbers.
     is_zero = x2 == 0
-    result = torch.pow(x1, torch.where(is_zero, 1, x2))
-    correction = torch.where(x2 == 2, x1 * x1 - result, 0).detach()  # the derivatives are those of the power
-    result = result + torch.where(correction.isfinite(), correction, 0)
+    power = torch.pow(x1, torch.where(is_zero, 1, x2))
+    correction = torch.where(x2 == 2, x1 * x1 - power, 0).detach()  # the derivatives are those of the power
+    power = power + torch.where(correction.isfinite(), correction, 0)
     # The factor exp(x2 * log(x1)) is 1 where x2 is 0, and gives the derivative by the exponent.
     logarithm = torch.log(torch.where((x1 != 0) & x1.isfinite(), x1, 1))
-    return torch.where(is_zero, torch.exp(torch.where(is_zero, x2, 0) * logarithm), result)
+    return torch.where(is_zero, torch.exp(torch.where(is_zero, x2, 0) * logarithm), power)
 
 
 def _power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:

@@ -291,8 +291,8 @@ class TorchSolverOps:
     @cast_to_inexact(promotion, 2, _quick_solve)
     def solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         check_sides(a, b)
-        result = _solve(a, _right_sides_as_matrices(a, b))
-        return result.squeeze(-1) if b.ndim == 1 else result
+        solution = _solve(a, _right_sides_as_matrices(a, b))
+        return solution.squeeze(-1) if b.ndim == 1 else solution
 
     @staticmethod
     @cast_to_inexact(promotion, 2)
@@ -300,8 +300,8 @@ class TorchSolverOps:
         check_sides(a, b)
         if _is_any_true(a.detach().diagonal(0, -2, -1) == 0):
             raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
-        result = torch.linalg.solve_triangular(a, _right_sides_as_matrices(a, b), upper=not lower)
-        return result.squeeze(-1) if b.ndim == 1 else result
+        solution = torch.linalg.solve_triangular(a, _right_sides_as_matrices(a, b), upper=not lower)
+        return solution.squeeze(-1) if b.ndim == 1 else solution
 
     @staticmethod
     @cast_to_inexact(promotion)

@@ -61,13 +61,13 @@ def _new_tensor(x: Any, dtype: Any) -> torch.Tensor:
             return x.clone()
         return TorchTensorOps.convert_to_tensor(x, dtype, copy=True)
     if x[0].__class__ is torch.Tensor and _TENSORS.issuperset(map(type, x)):
-        tensor = torch.stack(cast_for_join(x, promotion))
+        new_tensor = torch.stack(cast_for_join(x, promotion))
     else:
         number_array = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
         if number_array is None:
             raise NotImplementedError
-        tensor = of_host(number_array)
-    return tensor if dtype is None or dtype is tensor.dtype else cast(tensor, dtype)
+        new_tensor = of_host(number_array)
+    return new_tensor if dtype is None or dtype is new_tensor.dtype else cast(new_tensor, dtype)
 
 
 class TorchTensorOps:
@@ -95,14 +95,14 @@ class TorchTensorOps:
         if sparse or ragged:
             refuse_sparse("sparse", sparse)
             refuse_sparse("ragged", ragged)
-        result = x if dtype is None else cast(x, dtype)
+        cast_x = x if dtype is None else cast(x, dtype)
         if device is not None:
-            result = result.to(place(device))
-        if copy is None or (copy is False and result is x):
-            return result
+            cast_x = cast_x.to(place(device))
+        if copy is None or (copy is False and cast_x is x):
+            return cast_x
         refuse_copy(copy)
         # `cast` makes a real tensor from a complex one as a view of its real part.
-        return result.clone() if result is x or x.is_complex() else result
+        return cast_x.clone() if cast_x is x or x.is_complex() else cast_x
 
     @staticmethod
     @fast(_new_tensor, "True", "{0}.__class__ is list and {0} and not is_compiling()")

@@ -25,7 +25,7 @@ MUTANTS = [
         name="edge-product-of-one-infinity",
         module="emberharmony/backend/torch/reductions/reduction_ops.py",
         function="TorchReductionOps.prod",
-        original="result.shape[a] == 1",
+        original="product.shape[a] == 1",
         replacement="False",
         tests=("tests/regressions/test_arguments_of_ops.py -k one_complex",),
         why="the product of one infinite complex number has a NaN on PyTorch",

@@ -72,9 +72,9 @@ def _take_along_rows(x: np.ndarray, indices: np.ndarray, _axis: int) -> np.ndarr
 def _quick_one_hot(x: np.ndarray, num_classes: int, *_usual: Any) -> np.ndarray:
     element_count = x.size * num_classes
     if element_count > _MANY_HITS and 0 <= x.item(x.argmin()) and x.item(x.argmax()) < num_classes:
-        result = np.zeros(element_count, np.float32)
-        result[np.arange(0, element_count, num_classes) + x.reshape(-1)] = 1.0
-        return result.reshape(*x.shape, num_classes)
+        one_hot_vector = np.zeros(element_count, np.float32)
+        one_hot_vector[np.arange(0, element_count, num_classes) + x.reshape(-1)] = 1.0
+        return one_hot_vector.reshape(*x.shape, num_classes)
     return np.equal(x[..., None], np.arange(num_classes)).astype(np.float32)
 
 
@@ -135,27 +135,27 @@ class NumpyIndexingOps:
 
     @staticmethod
     def slice_update(inputs: np.ndarray, start_indices: Sequence[int], updates: np.ndarray) -> np.ndarray:
-        result = inputs.copy()
-        result[block_slices(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
-        return result
+        updated_copy = inputs.copy()
+        updated_copy[block_slices(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
+        return updated_copy
 
     @staticmethod
     def scatter_update(
         inputs: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None
     ) -> np.ndarray:
-        result, positions, cast_updates = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
+        updated_copy, positions, cast_updates = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
         check_index_vectors(positions.shape, inputs.shape)
         # NumPy checks the indices when it uses them.
         columns = tuple([positions[..., axis] for axis in range(positions.shape[-1])])
         reduction_name = checked_reduction(reduction, UFUNCS)
         if reduction_name is None:
-            result[columns] = cast_updates
-            return result
+            updated_copy[columns] = cast_updates
+            return updated_copy
         if reduction_name in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         # Unlike `result[columns] += values`, `at` applies all updates of a repeated index.
-        UFUNCS[reduction_name].at(result, columns, cast_updates)
-        return result
+        UFUNCS[reduction_name].at(updated_copy, columns, cast_updates)
+        return updated_copy
 
     @staticmethod
     def diagonal(x: np.ndarray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> np.ndarray:

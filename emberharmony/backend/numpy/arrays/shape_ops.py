@@ -166,12 +166,12 @@ class NumpyShapeOps:
         if mode == "constant":
             padded_shape = [before + n + after for n, (before, after) in zip(x.shape, pad_widths, strict=True)]
             if constant_values is None:
-                result = np.zeros(padded_shape, x.dtype)
+                padded_x = np.zeros(padded_shape, x.dtype)
             else:
-                result = np.empty(padded_shape, x.dtype)
-                result.fill(promotion.fill_tensor(constant_values, x.dtype))
-            result[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pad_widths, strict=True)])] = x
-            return result
+                padded_x = np.empty(padded_shape, x.dtype)
+                padded_x.fill(promotion.fill_tensor(constant_values, x.dtype))
+            padded_x[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pad_widths, strict=True)])] = x
+            return padded_x
         for axis, (before, after) in enumerate(pad_widths):
             if before or after:
                 x = x.take(pad_indices(x.shape[axis], before, after, mode), axis)

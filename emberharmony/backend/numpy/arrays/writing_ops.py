@@ -22,9 +22,9 @@ _MOST_AXES = 32
 
 
 def _quick_set_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: str) -> np.ndarray:
-    result = x.copy()
-    result[safe_key(key)] = value
-    return result
+    written_copy = x.copy()
+    written_copy[safe_key(key)] = value
+    return written_copy
 
 
 def _drop_spare_axes(value: np.ndarray, selected_elements: Any) -> np.ndarray:
@@ -45,16 +45,16 @@ class NumpyWritingOps:
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
         shared_writing.check_mode(mode)
         key = safe_key(key)
-        new_value, result = shared_writing.value_like(self, promotion, value, x), x.copy()
+        new_value, written_copy = shared_writing.value_like(self, promotion, value, x), x.copy()
         if mode in ("min", "max"):
             promotion.refuse(x, ("complex",))
         try:
             if mode == "set":
                 try:
-                    result[key] = new_value
+                    written_copy[key] = new_value
                 except (TypeError, ValueError):
                     # NumPy 2.4 does not write an array with more axes than a key selects into one element or at a mask.
-                    result[key] = _drop_spare_axes(new_value, x[key])
+                    written_copy[key] = _drop_spare_axes(new_value, x[key])
             else:
                 # Unlike `result[key] += new`, `at` applies all values of a repeated index. It takes no more axes than
                 # the key selects.
@@ -63,12 +63,12 @@ class NumpyWritingOps:
                 if np.ndim(selected_elements) > _MOST_AXES:
                     flat_indices = np.arange(x.size).reshape(x.shape)[key]
                     _UFUNCS[mode].at(
-                        result.reshape(-1),
+                        written_copy.reshape(-1),
                         flat_indices.ravel(),
                         np.broadcast_to(fitting_value, flat_indices.shape).ravel(),
                     )
                 else:
-                    _UFUNCS[mode].at(result, key, fitting_value)
+                    _UFUNCS[mode].at(written_copy, key, fitting_value)
         except (TypeError, ValueError) as error:
             raise shared_writing.misfit_error(new_value.shape, x[key].shape) from error
-        return result
+        return written_copy

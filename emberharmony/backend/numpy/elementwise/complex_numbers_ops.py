@@ -27,6 +27,6 @@ class NumpyComplexNumbersOps:
     def view_as_complex(x: np.ndarray) -> np.ndarray:
         promotion.refuse(x, ("complex",))
         check_complex_pairs(x.shape)
-        result = np.empty(x.shape[:-1], np.complex128 if x.dtype == np.float64 else np.complex64)
-        result.real, result.imag = x[..., 0], x[..., 1]
-        return result
+        complex_array = np.empty(x.shape[:-1], np.complex128 if x.dtype == np.float64 else np.complex64)
+        complex_array.real, complex_array.imag = x[..., 0], x[..., 1]
+        return complex_array

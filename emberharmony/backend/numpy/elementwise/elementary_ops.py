@@ -23,17 +23,17 @@ def _op_of_function(function: Callable[[Any, Any], Any]) -> Any:
 
 
 def _expm1(x: np.ndarray) -> np.ndarray:
-    result = np.expm1(x)
+    expm1_array = np.expm1(x)
     if x.dtype.kind != "c":
-        return result
-    result = np.asarray(result)
-    result.real += 0.0  # a real part of -0 becomes 0, as exp(x) - 1 has
+        return expm1_array
+    expm1_array = np.asarray(expm1_array)
+    expm1_array.real += 0.0  # a real part of -0 becomes 0, as exp(x) - 1 has
     if np.isfinite(x).all():
-        return result
+        return expm1_array
     # NumPy 2.4's complex expm1 multiplies infinities by zeros, so it has NaN where exp(x) - 1 has not.
     exponential = np.asarray(np.exp(x))
     exponential.real -= 1
-    return np.where(np.isfinite(x), result, exponential)
+    return np.where(np.isfinite(x), expm1_array, exponential)
 
 
 def _log1p(x: np.ndarray) -> np.ndarray:

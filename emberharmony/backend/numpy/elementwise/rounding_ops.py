@@ -23,9 +23,9 @@ def _round_by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
     """Returns floats rounded to decimals by exact powers of ten, because `np.round` (NumPy 2.4) takes inexact ones."""
     scale = np.asarray(10.0 ** abs(decimals), x.dtype)
     apply_scale, undo_scale = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
-    result = np.asarray(apply_scale(x, scale))
-    np.rint(result, result)
-    return undo_scale(result, scale, result)
+    scaled_x = np.asarray(apply_scale(x, scale))
+    np.rint(scaled_x, scaled_x)
+    return undo_scale(scaled_x, scale, scaled_x)
 
 
 class NumpyRoundingOps(Decimals):

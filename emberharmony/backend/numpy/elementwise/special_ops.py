@@ -48,11 +48,11 @@ def _compute_by_blocks(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     with np.errstate(all="ignore"):
         if 0 < element_count <= _BLOCK:
             return compute_block(flat_tensors).astype(dtype).reshape(shape)
-        result = np.empty(element_count, dtype)
+        flat_result = np.empty(element_count, dtype)
         for start in range(0, element_count, _BLOCK):
             block_slice = slice(start, start + _BLOCK)
-            result[block_slice] = compute_block([x[block_slice] for x in flat_tensors])
-    return result.reshape(shape)
+            flat_result[block_slice] = compute_block([x[block_slice] for x in flat_tensors])
+    return flat_result.reshape(shape)
 
 
 def _quick_gammaln(x: np.ndarray) -> np.ndarray:

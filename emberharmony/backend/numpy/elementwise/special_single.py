@@ -101,16 +101,16 @@ def _gammainc(a: Vector, x: Vector, upper: bool) -> Vector | None:
         density *= _incomplete_gamma_series(a, x, _ALL_STEPS[: int(largest_x + 6.0 * math.sqrt(largest_x)) + 10])
         return density
     is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
-    result = np.empty(x.shape)
+    probabilities = np.empty(x.shape)
     indices = is_close.nonzero()[0]
     if indices.size:
         near_value = _incomplete_gamma_series(a[indices], x[indices], _STEPS)
         near_value *= density[indices]
-        result[indices] = 1.0 - near_value if upper else near_value
+        probabilities[indices] = 1.0 - near_value if upper else near_value
     if indices.size < x.size:
         indices = (~is_close).nonzero()[0]
-        result[indices] = gammainc_far(SINGLE, upper, a[indices], x[indices], density[indices])
-    return result
+        probabilities[indices] = gammainc_far(SINGLE, upper, a[indices], x[indices], density[indices])
+    return probabilities
 
 
 def _incomplete_gamma_series(a: Vector, x: Vector, steps: Vector) -> Vector:

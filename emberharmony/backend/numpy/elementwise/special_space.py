@@ -14,10 +14,10 @@ def _compute_where(mask: np.ndarray, function: Callable[..., Any], *arguments: A
     indices = mask.nonzero()[0]
     if indices.size == mask.size:
         return np.asarray(function(*arguments))
-    result = np.zeros(mask.shape)
+    filled_array = np.zeros(mask.shape)
     if indices.size:
-        result[indices] = function(*(x[indices] for x in arguments))
-    return result
+        filled_array[indices] = function(*(x[indices] for x in arguments))
+    return filled_array
 
 
 @functools.lru_cache(maxsize=64)

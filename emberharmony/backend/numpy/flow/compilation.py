@@ -112,9 +112,9 @@ class NumpyFunction:
         kwargs: dict[str, Any],
     ) -> Any:
         """Returns the result of a program, or, if the program fails, of the function itself."""
-        result = program.result
-        if result.effects is not None and (
-            is_without_draws() or cells_of_open_blocks() or not result.effects.cells_lack_gradients()
+        result_template = program.result
+        if result_template.effects is not None and (
+            is_without_draws() or cells_of_open_blocks() or not result_template.effects.cells_lack_gradients()
         ):
             return self._fn(*args, **kwargs)
         streams = Rewinding() if program.draws else None
@@ -131,7 +131,7 @@ class NumpyFunction:
             pass
         else:
             cell_tensors.clear()  # so that an optimizer may write over the arrays of the cells
-            return result.fill(arrays)
+            return result_template.fill(arrays)
         if streams is not None:
             streams.rewind()
         return self._fn(*args, **kwargs)
@@ -175,7 +175,7 @@ class NumpyFunction:
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
             known_cells = {*cells, *value_by_read_cell, *(x for x in leaves if isinstance(x, Cell))}
-            result = _Result(recorder, fn_result, value_by_changed_cell, effects, known_cells)
+            result_template = _Result(recorder, fn_result, value_by_changed_cell, effects, known_cells)
         except Exception as error:
             if not _is_due_to_recording(error):
                 raise
@@ -197,18 +197,22 @@ class NumpyFunction:
             self._cells[key] = [*cells, *new_cells]
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
-            replay = replay_of(recorder, len(input_tensors), result.outputs)
-            program = _Program(replay, program_key, structure, leaves, array_indices, cells, cell_tensors, result)
+            replay = replay_of(recorder, len(input_tensors), result_template.outputs)
+            program = _Program(
+                replay, program_key, structure, leaves, array_indices, cells, cell_tensors, result_template
+            )
             program.draws = any(call.draws for call in recorder.calls)
-            program.is_pure = not program.draws and result.effects is None
+            program.is_pure = not program.draws and result_template.effects is None
             self._program_by_key[program_key] = self._last_program = program
             if self._engines is not None:
-                self._engines.try_on(program, recorder, input_tensors, result.outputs)
+                self._engines.try_on(program, recorder, input_tensors, result_template.outputs)
         register_values = [
             *input_tensors,
             *recorder.values[len(input_tensors) :],
         ]  # the arrays themselves, not the views
-        return result.fill([register_values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
+        return result_template.fill(
+            [register_values[x] if x.__class__ is Register else x.copy() for x in result_template.outputs]
+        )
 
     def _is_recordable(self, leaf: Any) -> bool:
         """Returns whether an argument is neither a traced tensor nor an array of a dtype that the backend lacks."""

@@ -309,8 +309,8 @@ def _check_close(array: np.ndarray, expected_array: np.ndarray) -> None:
     if array.dtype.kind not in "biu":
         with np.errstate(all="ignore"):
             tolerance = _CLOSE.get(array.dtype.char, 1e-2)
-            scale = np.max(np.abs(expected_array), where=np.isfinite(expected_array), initial=0.0)
-            is_equal |= np.abs(array - expected_array) <= tolerance * scale
+            largest_magnitude = np.max(np.abs(expected_array), where=np.isfinite(expected_array), initial=0.0)
+            is_equal |= np.abs(array - expected_array) <= tolerance * largest_magnitude
             is_equal |= (array != array) & (expected_array != expected_array)
     if not np.all(is_equal):
         raise RefusedError("its results differ from those of NumPy by more than rounding")

@@ -35,67 +35,67 @@ _HIGHEST, _SMALLEST = 32.0, 1e-6
 
 def _exp_of_minus_abs(x: np.ndarray) -> np.ndarray:
     """Returns `exp(-abs(x))`, which cannot overflow."""
-    result = np.absolute(x)
-    np.negative(result, result)
-    return np.exp(result, result)
+    exponential = np.absolute(x)
+    np.negative(exponential, exponential)
+    return np.exp(exponential, exponential)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     dtype_code = x.dtype.char
     if x.size > _FEW and np.minimum.reduce(x, None) > _LEAST:
-        result = np.negative(x)
-        np.exp(result, result)
-        result += _ONE[dtype_code]
-        return np.reciprocal(result, result)
+        sigmoid = np.negative(x)
+        np.exp(sigmoid, sigmoid)
+        sigmoid += _ONE[dtype_code]
+        return np.reciprocal(sigmoid, sigmoid)
     # The sigmoid of numbers above this bound is 1.
-    result = np.minimum(x, _MOST[dtype_code])
-    np.exp(result, result)
-    result /= result + _ONE[dtype_code]
-    return result
+    sigmoid = np.minimum(x, _MOST[dtype_code])
+    np.exp(sigmoid, sigmoid)
+    sigmoid /= sigmoid + _ONE[dtype_code]
+    return sigmoid
 
 
 def _silu(x: np.ndarray) -> np.ndarray:
-    result = _sigmoid(x)
-    result *= x
-    return result
+    silu = _sigmoid(x)
+    silu *= x
+    return silu
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
     if x.size <= FEW:
         return np.logaddexp(x, 0.0)
-    result = _exp_of_minus_abs(x)
-    np.log1p(result, result)
-    result += np.maximum(x, 0.0)
-    return result
+    softplus = _exp_of_minus_abs(x)
+    np.log1p(softplus, softplus)
+    softplus += np.maximum(x, 0.0)
+    return softplus
 
 
 def _log_sigmoid(x: np.ndarray) -> np.ndarray:
-    result = _exp_of_minus_abs(x)
-    np.log1p(result, result)
-    return np.subtract(np.minimum(x, 0.0), result, result)
+    log_sigmoid = _exp_of_minus_abs(x)
+    np.log1p(log_sigmoid, log_sigmoid)
+    return np.subtract(np.minimum(x, 0.0), log_sigmoid, log_sigmoid)
 
 
 def _gelu(x: np.ndarray, approximate: bool) -> np.ndarray:
     if not approximate:
         if x.size <= FEW and x.dtype.char == "f":
-            result = map_numbers(math.erfc, x * _ROOT["f"])
-            result *= _HALF["f"]
-            result *= x
-            return result
-        result = erf(x * 0.7071067811865476)
-        result += 1.0
-        result *= x
-        result *= 0.5
-        return result
-    result = x * x
-    result *= x
-    result *= 0.044715
-    result += x
-    result *= 0.7978845608028654  # sqrt(2 / pi)
-    np.tanh(result, result)
-    result += 1.0
-    result *= 0.5 * x
-    return result
+            gelu = map_numbers(math.erfc, x * _ROOT["f"])
+            gelu *= _HALF["f"]
+            gelu *= x
+            return gelu
+        gelu = erf(x * 0.7071067811865476)
+        gelu += 1.0
+        gelu *= x
+        gelu *= 0.5
+        return gelu
+    gelu = x * x
+    gelu *= x
+    gelu *= 0.044715
+    gelu += x
+    gelu *= 0.7978845608028654  # sqrt(2 / pi)
+    np.tanh(gelu, gelu)
+    gelu += 1.0
+    gelu *= 0.5 * x
+    return gelu
 
 
 def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
@@ -169,20 +169,20 @@ class NumpyActivationOps:
             return self.composed("softmax")(x, axis)
         if x.size > _FEW and np.maximum.reduce(x, None) < _HIGHEST:
             # Do not subtract the maxima of rows, because those of many short rows take longer than all other steps.
-            result = np.exp(x)
-            exponential_sums = fold(np.add, result, axis, True)
+            probabilities = np.exp(x)
+            exponential_sums = fold(np.add, probabilities, axis, True)
             if np.minimum.reduce(exponential_sums, None) > _SMALLEST:
-                result /= exponential_sums
-                return result
-        result = _subtract_maximum(x, axis)
-        np.exp(result, result)
-        result /= fold(np.add, result, axis, True)
-        return result
+                probabilities /= exponential_sums
+                return probabilities
+        probabilities = _subtract_maximum(x, axis)
+        np.exp(probabilities, probabilities)
+        probabilities /= fold(np.add, probabilities, axis, True)
+        return probabilities
 
     def log_softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
         if not _is_floating(x):
             return self.composed("log_softmax")(x, axis)
-        result = _subtract_maximum(x, axis)
-        exponential_sums = fold(np.add, np.exp(result), axis, True)
-        result -= np.log(exponential_sums, exponential_sums)
-        return result
+        log_probabilities = _subtract_maximum(x, axis)
+        exponential_sums = fold(np.add, np.exp(log_probabilities), axis, True)
+        log_probabilities -= np.log(exponential_sums, exponential_sums)
+        return log_probabilities

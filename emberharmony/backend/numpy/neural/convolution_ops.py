@@ -57,9 +57,9 @@ def _multiply_windows(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, .
         .transpose(2, 0, 1, 3)
         .reshape(groups, position_count * input_channels, -1)
     )
-    result = np.empty((len(view), *counts, output_channels), view.dtype)
+    convolution = np.empty((len(view), *counts, output_channels), view.dtype)
     for block in _block_slices(view):
-        block_result, window_block = result[block], view[block]
+        block_result, window_block = convolution[block], view[block]
         if groups == 1:
             np.matmul(
                 window_block.reshape(-1, position_count * input_channels),
@@ -73,7 +73,7 @@ def _multiply_windows(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, .
             .reshape(groups, -1, position_count * input_channels)
         )
         block_result[...] = np.matmul(rows, matrices).transpose(1, 0, 2).reshape(block_result.shape)
-    return result
+    return convolution
 
 
 def _depthwise_convolution(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
@@ -100,17 +100,17 @@ def _sum_of_kernels(
         (n - 1) * step + (k - 1) * axis_dilation + 1
         for n, k, step, axis_dilation in zip(plan.counts, size, strides, dilation, strict=True)
     ]
-    result = np.zeros((len(x), *lengths, output_channels), x.dtype)
+    kernel_sum = np.zeros((len(x), *lengths, output_channels), x.dtype)
     for offset, input_slices in plan.positions_and_slices():
-        result[:, *input_slices] += x @ kernel[offset].T
-    return result
+        kernel_sum[:, *input_slices] += x @ kernel[offset].T
+    return kernel_sum
 
 
-def _add_bias(result: np.ndarray, bias: list[np.ndarray]) -> np.ndarray:
+def _add_bias(convolution: np.ndarray, bias: list[np.ndarray]) -> np.ndarray:
     """Returns a new array after adding the bias to it in place, if there is one."""
     for bias_part in bias:
-        result += widen_half(bias_part)
-    return result
+        convolution += widen_half(bias_part)
+    return convolution
 
 
 class NumpyConvolutionOps:
@@ -145,11 +145,11 @@ class NumpyConvolutionOps:
         plan = shared_convolution.windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
         x = np.pad(x, plan.pad_widths()) if plan.has_padding else x
         if groups > 1 and w.shape[-2] == 1 and w.shape[-1] >= _MANY:
-            result = _depthwise_convolution(windows_of(x.repeat(w.shape[-1] // groups, -1), plan), w, plan.counts)
+            convolution = _depthwise_convolution(windows_of(x.repeat(w.shape[-1] // groups, -1), plan), w, plan.counts)
         else:
-            result = _multiply_windows(windows_of(x, plan), w, plan.counts, groups)
-        result = _add_bias(result, b).astype(dtype, copy=False)
-        return result if is_channels_last else np.moveaxis(result, -1, 1)
+            convolution = _multiply_windows(windows_of(x, plan), w, plan.counts, groups)
+        convolution = _add_bias(convolution, b).astype(dtype, copy=False)
+        return convolution if is_channels_last else np.moveaxis(convolution, -1, 1)
 
     def conv_transpose(
         self,
@@ -175,11 +175,13 @@ class NumpyConvolutionOps:
         plan = shared_convolution.transposed_geometry(
             x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate
         )
-        result = _sum_of_kernels(widen_half(x), widen_half(w), plan.strides, plan.dilation)
+        convolution = _sum_of_kernels(widen_half(x), widen_half(w), plan.strides, plan.dilation)
         crops = plan.crop_pairs(w.shape[:-2])
-        crop_slices = (slice(max(a, 0), n - max(b, 0)) for (a, b), n in zip(crops, result.shape[1:-1], strict=True))
-        result = result[:, *crop_slices]
+        crop_slices = (
+            slice(max(a, 0), n - max(b, 0)) for (a, b), n in zip(crops, convolution.shape[1:-1], strict=True)
+        )
+        convolution = convolution[:, *crop_slices]
         if any(min(pair) < 0 for pair in crops):
-            result = np.pad(result, [(0, 0), *((max(-a, 0), max(-b, 0)) for a, b in crops), (0, 0)])
-        result = _add_bias(result, b).astype(dtype, copy=False)
-        return result if is_channels_last else np.moveaxis(result, -1, 1)
+            convolution = np.pad(convolution, [(0, 0), *((max(-a, 0), max(-b, 0)) for a, b in crops), (0, 0)])
+        convolution = _add_bias(convolution, b).astype(dtype, copy=False)
+        return convolution if is_channels_last else np.moveaxis(convolution, -1, 1)

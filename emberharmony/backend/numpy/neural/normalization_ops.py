@@ -64,14 +64,14 @@ class NumpyNormalizationOps:
                 x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
             )
             return composed_result
-        result, _, variance = _centred_mean_and_variance(x, (x.ndim - 1,))
+        normalized_x, _, variance = _centred_mean_and_variance(x, (x.ndim - 1,))
         variance += epsilon_value
-        result *= np.reciprocal(np.sqrt(variance, variance), variance)
+        normalized_x *= np.reciprocal(np.sqrt(variance, variance), variance)
         if gamma is not None:
-            result *= gamma
+            normalized_x *= gamma
         if beta is not None:
-            result += beta
-        return result
+            normalized_x += beta
+        return normalized_x
 
     def batch_normalization_training(
         self,
@@ -86,12 +86,12 @@ class NumpyNormalizationOps:
             outputs: tuple[np.ndarray, np.ndarray, np.ndarray]
             outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return outputs
-        result, mean, variance = _centred_mean_and_variance(x, [a for a in range(x.ndim) if a != channel_axis])
+        normalized_x, mean, variance = _centred_mean_and_variance(x, [a for a in range(x.ndim) if a != channel_axis])
         factor = variance + epsilon
         np.reciprocal(np.sqrt(factor, factor), factor)
         if scale is not None:
             factor *= scale.reshape(factor.shape)
-        result *= factor
+        normalized_x *= factor
         if offset is not None:
-            result += offset.reshape(factor.shape)
-        return result, mean.reshape(-1), variance.reshape(-1)
+            normalized_x += offset.reshape(factor.shape)
+        return normalized_x, mean.reshape(-1), variance.reshape(-1)

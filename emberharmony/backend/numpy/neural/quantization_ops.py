@@ -43,18 +43,18 @@ class NumpyQuantizationOps:
         vectors, scales, biases = (array.astype(np.float32, copy=False) for array in (x, scales, biases))
         product_function = _quantized_product if transpose else _transposed_product
         weight_bytes = np.ascontiguousarray(w).view(np.uint8)
-        result = product_function(vectors.reshape(-1, x.shape[-1]), weight_bytes, scales, biases, bits)
-        return result.reshape(*x.shape[:-1], result.shape[-1]).astype(result_dtype, copy=False)
+        product = product_function(vectors.reshape(-1, x.shape[-1]), weight_bytes, scales, biases, bits)
+        return product.reshape(*x.shape[:-1], product.shape[-1]).astype(result_dtype, copy=False)
 
 
 def _quantized_product(x: Array, weight_bytes: Array, scales: Array, biases: Array, bits: int) -> Array:
     """Returns `x @ matrix.T`, for x (vectors, columns) and the bytes of a matrix (rows, columns * bits / 8)."""
     plane_count, group_count = 8 // bits, scales.shape[1]
     x_planes = np.ascontiguousarray(x.reshape(len(x), -1, plane_count).transpose(2, 1, 0))
-    result = x.reshape(len(x), group_count, -1).sum(-1) @ biases.T
+    product = x.reshape(len(x), group_count, -1).sum(-1) @ biases.T
     for row_slice, scaled_values in _scaled_rows(weight_bytes, scales, bits):
-        result[:, row_slice] += np.matmul(scaled_values, x_planes).sum(0).T
-    return result
+        product[:, row_slice] += np.matmul(scaled_values, x_planes).sum(0).T
+    return product
 
 
 def _transposed_product(y: Array, weight_bytes: Array, scales: Array, biases: Array, bits: int) -> Array:
@@ -63,9 +63,9 @@ def _transposed_product(y: Array, weight_bytes: Array, scales: Array, biases: Ar
     plane_sums = np.zeros((plane_count, len(y), weight_bytes.shape[1]), np.float32)
     for row_slice, scaled_values in _scaled_rows(weight_bytes, scales, bits):
         plane_sums += np.matmul(y[:, row_slice], scaled_values)
-    result = np.ascontiguousarray(plane_sums.transpose(1, 2, 0)).reshape(len(y), group_count, -1)
-    result += (y @ biases)[..., None]
-    return result.reshape(len(y), -1)
+    product = np.ascontiguousarray(plane_sums.transpose(1, 2, 0)).reshape(len(y), group_count, -1)
+    product += (y @ biases)[..., None]
+    return product.reshape(len(y), -1)
 
 
 def _scaled_rows(weight_bytes: Array, scales: Array, bits: int) -> Any:

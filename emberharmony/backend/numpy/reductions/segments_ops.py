@@ -42,13 +42,13 @@ def _segment_reduction(reduction: str) -> Callable[..., np.ndarray]:
         shared_segments.check_segments(ids.shape, data.shape)
         neutral_number = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
         wide_data = widen_half(data)
-        result = np.empty((shared_segments.count_segments(ids, num_segments), *data.shape[1:]), wide_data.dtype)
-        result.fill(neutral_number)
+        segment_rows = np.empty((shared_segments.count_segments(ids, num_segments), *data.shape[1:]), wide_data.dtype)
+        segment_rows.fill(neutral_number)
         if wide_data.size >= _MANY and wide_data.size >= _WIDE * len(wide_data):
-            _reduce_by_rows(UFUNCS[reduction], result, ids, wide_data)
+            _reduce_by_rows(UFUNCS[reduction], segment_rows, ids, wide_data)
         else:
-            UFUNCS[reduction].at(result, ids, wide_data)
-        return result if wide_data is data else cast(result, data.dtype)
+            UFUNCS[reduction].at(segment_rows, ids, wide_data)
+        return segment_rows if wide_data is data else cast(segment_rows, data.dtype)
 
     return reduce_segments
 
@@ -57,9 +57,9 @@ def _quick_segment_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: 
     """Returns the sum of the slices of each segment, for few slices; NumPy checks the upper bound of the ids."""
     if min(segment_ids.tolist()) < 0:
         raise NotImplementedError
-    result = np.zeros((num_segments, *data.shape[1:]), data.dtype)
-    np.add.at(result, segment_ids, data)
-    return result
+    segment_sums = np.zeros((num_segments, *data.shape[1:]), data.dtype)
+    np.add.at(segment_sums, segment_ids, data)
+    return segment_sums
 
 
 _PLAIN = (

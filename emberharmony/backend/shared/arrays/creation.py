@@ -74,9 +74,9 @@ def _number_of_points(number: Any) -> int:
         OutOfMemoryError: if no memory holds so many points.
         TypeError: if it is not an integer; dispatch makes it an ArgumentTypeError.
     """
-    count = max(as_index(number), 0)
-    check_memory((count,), 8)
-    return count
+    point_count = max(as_index(number), 0)
+    check_memory((point_count,), 8)
+    return point_count
 
 
 def ones_on_diagonal(rows: int, columns: int | None, k: int) -> np.ndarray:
@@ -346,12 +346,18 @@ class HostMade:
             dtype: the native dtype; None is the default float.
             device: the device of the tensor.
         """
-        count = _number_of_points(x)
-        rising_half = rising_function(np.arange(1 - count, 1, 2), count - 1) if count > 1 else np.ones(count)
+        point_count = _number_of_points(x)
+        rising_half = (
+            rising_function(np.arange(1 - point_count, 1, 2), point_count - 1)
+            if point_count > 1
+            else np.ones(point_count)
+        )
         native_dtype = self.dtypes[default_float()] if dtype is None else dtype
         if self.dtypes.neutral[native_dtype] is float32:
             rising_half = rising_half.astype(np.float32)
-        return self._place_array(np.concatenate([rising_half, rising_half[: count // 2][::-1]]), native_dtype, device)
+        return self._place_array(
+            np.concatenate([rising_half, rising_half[: point_count // 2][::-1]]), native_dtype, device
+        )
 
     def _floor_if_integer(self, array: np.ndarray, dtype: Any) -> np.ndarray:
         """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""

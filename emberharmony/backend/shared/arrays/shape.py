@@ -337,10 +337,10 @@ def axis_order(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
     Raises:
         AxisError: if an axis is out of range, repeated or left out.
     """
-    order = nonnegative_axes(tuple(axes), ndim)
-    if len(order) != ndim:
-        raise AxisError(f"axes {tuple(axes)} name {len(order)} of the {ndim} axes; all must be named once")
-    return order
+    permutation = nonnegative_axes(tuple(axes), ndim)
+    if len(permutation) != ndim:
+        raise AxisError(f"axes {tuple(axes)} name {len(permutation)} of the {ndim} axes; all must be named once")
+    return permutation
 
 
 def expanded_shape(shape: Sequence[int], axis: Any) -> list[int]:

@@ -141,10 +141,10 @@ def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
     """Returns the value of a polynomial at `x` by Horner's rule; the first coefficient has the highest degree."""
-    result = coefficients[0] * x + coefficients[1]
+    horner_sum = coefficients[0] * x + coefficients[1]
     for coefficient in coefficients[2:]:
-        result = result * x + coefficient
-    return result
+        horner_sum = horner_sum * x + coefficient
+    return horner_sum
 
 
 def erf_single(xp: Any, x: Any) -> Any:

@@ -282,14 +282,14 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     """Returns the zeta function of Hurwitz."""
     is_at_end = (xp.abs(q) == math.inf) | (s == math.inf)
     is_regular = (s > 1.0) & ~is_at_end
-    result = _zeta(xp, replace_outside(xp, is_regular, s, 2.0), replace_outside(xp, is_regular, q, 1.0))
-    result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
+    zeta_value = _zeta(xp, replace_outside(xp, is_regular, s, 2.0), replace_outside(xp, is_regular, q, 1.0))
+    zeta_value = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, zeta_value)
     limit_values = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
-    result = xp.where(is_at_end, limit_values, result)
+    zeta_value = xp.where(is_at_end, limit_values, zeta_value)
     # At the poles, the integers q <= 0, the zeta function is infinite for every `s`.
     is_pole = (s == 1.0) | ((s > 1.0) & (q <= 0.0) & (q == xp.floor(q)))
-    result = xp.where(is_pole, math.inf, xp.where(s < 1.0, math.nan, result))
-    return xp.where(xp.isnan(s) | xp.isnan(q), math.nan, result)
+    zeta_value = xp.where(is_pole, math.inf, xp.where(s < 1.0, math.nan, zeta_value))
+    return xp.where(xp.isnan(s) | xp.isnan(q), math.nan, zeta_value)
 
 
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
@@ -314,12 +314,12 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     magnitude = xp.where(is_regular, magnitude, xp.where(x == math.inf, 0.0, math.inf))
     is_even = order - 2.0 * xp.floor(order / 2.0) == 0.0
     # At x = 0 the result has the sign of x ** -(n + 1).
-    result = xp.where(is_even, -1.0, 1.0) * magnitude
-    result = xp.where((x == 0.0) & is_even, -1.0 / x, result)
+    derivative = xp.where(is_even, -1.0, 1.0) * magnitude
+    derivative = xp.where((x == 0.0) & is_even, -1.0 / x, derivative)
     is_order_0 = n == 0.0
-    result = xp.where(is_order_0, xp.pick(is_order_0, partial(digamma, xp), x), result)
-    result = xp.where(is_integer, result, math.nan)
-    return xp.where(xp.isnan(x), x, result)
+    derivative = xp.where(is_order_0, xp.pick(is_order_0, partial(digamma, xp), x), derivative)
+    derivative = xp.where(is_integer, derivative, math.nan)
+    return xp.where(xp.isnan(x), x, derivative)
 
 
 def _scaled_bessel_pieces(xp: Any, y: Any, near_coefficients: Any, far_coefficients: Any) -> tuple[Any, Any]:

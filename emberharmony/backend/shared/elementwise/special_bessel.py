@@ -63,10 +63,10 @@ Roots = Sequence[tuple[float, float]]
 
 
 def _bessel_below_8(x: Any, coefficients: Sequence[float], roots: Roots) -> Any:
-    result = chebyshev(x * x * (1.0 / 16.0) - 2.0, coefficients)
+    bessel_value = chebyshev(x * x * (1.0 / 16.0) - 2.0, coefficients)
     for root, root_remainder in roots:
-        result = result * ((x - root) - root_remainder) * (x + root)
-    return result
+        bessel_value = bessel_value * ((x - root) - root_remainder) * (x + root)
+    return bessel_value
 
 
 def _bessel_beyond_8(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], is_first_order: bool) -> Any:
@@ -88,8 +88,8 @@ def j0(xp: Any, x: Any) -> Any:
     is_regular = magnitude < math.inf
     y = replace_outside(xp, is_regular, magnitude, 1.0)
     near_result = _bessel_below_8(at_most(xp, y, 8.0), _J0_NEAR, _ROOTS_0)
-    result = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
-    return xp.where(xp.isnan(x), x, xp.where(is_regular, result, 0.0))
+    bessel_value = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
+    return xp.where(xp.isnan(x), x, xp.where(is_regular, bessel_value, 0.0))
 
 
 def j1(xp: Any, x: Any) -> Any:
@@ -98,6 +98,6 @@ def j1(xp: Any, x: Any) -> Any:
     is_regular = magnitude < math.inf
     y = replace_outside(xp, is_regular, magnitude, 1.0)
     near_result = _bessel_below_8(at_most(xp, y, 8.0), _J1_NEAR, _ROOTS_1) * y
-    result = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
-    result = xp.where(x < 0.0, -result, result)
-    return xp.where(xp.isnan(x), x, xp.where(is_regular, result, 0.0))
+    bessel_value = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
+    bessel_value = xp.where(x < 0.0, -bessel_value, bessel_value)
+    return xp.where(xp.isnan(x), x, xp.where(is_regular, bessel_value, 0.0))

@@ -127,9 +127,9 @@ def gamma(xp: Any, x: Any) -> Any:
     is_regular = (a > 0.0) & (a < math.inf)
     a = replace_outside(xp, is_regular, a, 1.0)
     right_result = xp.pick(x > 0.0, partial(_gamma_of_positive, xp), a)
-    result = xp.where(x > 0.0, right_result, xp.pick(x < 0.0, partial(_gamma_of_negative, xp), a))
+    gamma_value = xp.where(x > 0.0, right_result, xp.pick(x < 0.0, partial(_gamma_of_negative, xp), a))
     end_values = xp.where(x == 0.0, 1.0 / x, xp.where(x == math.inf, x, math.nan))
-    return xp.where(is_regular, result, end_values)
+    return xp.where(is_regular, gamma_value, end_values)
 
 
 def _exp1_near(xp: Any, x: Any) -> Any:
@@ -154,14 +154,14 @@ def exp1(xp: Any, x: Any) -> Any:
 
 
 def _expi_near(xp: Any, x: Any) -> Any:
-    distance = (x - _ROOT) - _ROOT_REST
-    is_close = xp.abs(distance) < 0.2
+    root_distance = (x - _ROOT) - _ROOT_REST
+    is_close = xp.abs(root_distance) < 0.2
     logarithm = xp.where(
         is_close,
-        xp.log1p(replace_outside(xp, is_close, distance, 0.0) / _ROOT),
+        xp.log1p(replace_outside(xp, is_close, root_distance, 0.0) / _ROOT),
         xp.log(replace_outside(xp, ~is_close, x, 1.0) / _ROOT),
     )
-    return logarithm + distance * chebyshev(x * (2.0 / 3.0) - 2.0, _EI_NEAR)
+    return logarithm + root_distance * chebyshev(x * (2.0 / 3.0) - 2.0, _EI_NEAR)
 
 
 def _expi_far(xp: Any, x: Any) -> Any:
@@ -182,8 +182,8 @@ def expi(xp: Any, x: Any) -> Any:
     root_of_exp = xp.exp(0.5 * large_x)
     far_result = root_of_exp * (xp.pick(is_far, partial(_expi_far, xp), large_x) / large_x) * root_of_exp
     negative_result = -xp.pick(x < 0.0, partial(exp1, xp), replace_outside(xp, x < 0.0, -x, 1.0))
-    result = xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x < 0.0, negative_result, x)))
-    return xp.where(x == 0.0, -math.inf, result)
+    integral = xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x < 0.0, negative_result, x)))
+    return xp.where(x == 0.0, -math.inf, integral)
 
 
 def _refine_lambertw(xp: Any, x: Any, w: Any) -> Any:
@@ -219,10 +219,10 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     refined_value = _refine_lambertw(
         xp, xp.where(is_main_branch, main_x, lower_x), xp.where(is_main_branch, main_guess, lower_guess)
     )
-    result = xp.where(is_near, series_value, refined_value)
+    branch_value = xp.where(is_near, series_value, refined_value)
     end_values = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     end_values = xp.where((k == -1.0) & (x == 0.0), -math.inf, end_values)
-    return xp.where(is_regular | (is_inside & is_near), result, end_values)
+    return xp.where(is_regular | (is_inside & is_near), branch_value, end_values)
 
 
 def log_ratio(xp: Any, x: Any, y: Any) -> Any:
@@ -237,9 +237,9 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
 
 def _relative_entropy(xp: Any, x: Any, y: Any, function: Any, zero_value: Any) -> Any:
     is_inside = (x > 0.0) & (y > 0.0)
-    result = function(replace_outside(xp, is_inside, x, 1.0), replace_outside(xp, is_inside, y, 1.0))
+    entropy = function(replace_outside(xp, is_inside, x, 1.0), replace_outside(xp, is_inside, y, 1.0))
     end_values = xp.where((x == 0.0) & (y >= 0.0), zero_value, math.inf)
-    return xp.where(xp.isnan(x) | xp.isnan(y), math.nan, xp.where(is_inside, result, end_values))
+    return xp.where(xp.isnan(x) | xp.isnan(y), math.nan, xp.where(is_inside, entropy, end_values))
 
 
 def rel_entr(xp: Any, x: Any, y: Any) -> Any:

@@ -372,7 +372,7 @@ def betainc_side(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any)
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """Returns the regularized incomplete beta function."""
     is_regular = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
-    result = xp.pick(
+    probability = xp.pick(
         is_regular,
         lambda p, q, z: betainc_inside(xp, p, q, z, beta_density(xp, p, q, z)),
         *(xp.where(is_regular, argument, safe_value) for argument, safe_value in ((a, 1.0), (b, 1.0), (x, 0.25))),
@@ -384,4 +384,4 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     )
     is_undefined = is_undefined | ((a == 0.0) & (b == 0.0)) | ((a == math.inf) & (b == math.inf))
     end_values = xp.where(is_undefined | xp.isnan(a) | xp.isnan(b) | xp.isnan(x), math.nan, end_values)
-    return xp.where(is_regular, result, end_values)
+    return xp.where(is_regular, probability, end_values)

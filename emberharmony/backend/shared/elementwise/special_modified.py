@@ -171,11 +171,11 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
         p, q = p / (i - m), q / (i + m)
         previous_value, current_value = previous_value + series_factor * f, current_value + series_factor * (p - i * f)
     current_value = current_value * (2.0 / x)
-    result = previous_value
+    kv_value = previous_value
     for k in range(_RISES):
-        result = xp.where(nearest_order == k + 1.0, current_value, result)
+        kv_value = xp.where(nearest_order == k + 1.0, current_value, kv_value)
         previous_value, current_value = current_value, (2.0 * (m + (k + 1.0)) / x) * current_value + previous_value
-    return result
+    return kv_value
 
 
 def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
@@ -193,12 +193,12 @@ def kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the second kind; NaN for negative numbers, infinite at 0."""
     order = xp.abs(v)
     is_regular = (order < math.inf) & (x > 0.0) & (x < math.inf)
-    result = _positive_kv(xp, replace_outside(xp, is_regular, order, 1.0), replace_outside(xp, is_regular, x, 1.0))
+    kv_value = _positive_kv(xp, replace_outside(xp, is_regular, order, 1.0), replace_outside(xp, is_regular, x, 1.0))
     has_finite_order = order < math.inf
     end_values = xp.where(
         has_finite_order & (x == 0.0), math.inf, xp.where(has_finite_order & (x == math.inf), 0.0, math.nan)
     )
-    return xp.where(is_regular, result, end_values)
+    return xp.where(is_regular, kv_value, end_values)
 
 
 def iv(xp: Any, v: Any, x: Any) -> Any:
@@ -209,19 +209,19 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     is_large = n * n + y * y >= _LARGE * _LARGE
     far_value = xp.pick(is_large, partial(_iv_far, xp), xp.where(is_large, n, _LARGE), y)
     near_value = xp.pick(~is_large, partial(_iv_near, xp), xp.where(is_large, 0.0, n), xp.where(is_large, 1.0, y))
-    result = xp.where(is_large, far_value, near_value)
+    iv_value = xp.where(is_large, far_value, near_value)
     is_integer = v == xp.floor(v)
     is_reflected = is_regular & (v < 0.0) & ~is_integer
     r = offset_from_integer(xp, xp.where(is_reflected, n, 0.5))
     nearest_integer = xp.where(is_reflected, n, 0.5) - r
     sine = r * sinc(r) * xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), 2.0, -2.0)
     reflected_value = xp.pick(is_reflected, partial(_positive_kv, xp), xp.where(is_reflected, n, 1.0), y)
-    result = xp.where(is_reflected, result + sine * reflected_value, result)
+    iv_value = xp.where(is_reflected, iv_value + sine * reflected_value, iv_value)
     is_odd = is_integer & (v != 2.0 * xp.floor(v / 2.0))
-    result = xp.where((x < 0.0) & is_odd, -result, xp.where((x < 0.0) & ~is_integer, math.nan, result))
+    iv_value = xp.where((x < 0.0) & is_odd, -iv_value, xp.where((x < 0.0) & ~is_integer, math.nan, iv_value))
     value_at_zero = xp.where(v == 0.0, 1.0, xp.where((v > 0.0) | is_integer, 0.0, math.inf))
     value_at_infinity = xp.where(
         x > 0.0, math.inf, xp.where(is_integer, xp.where(is_odd, -math.inf, math.inf), math.nan)
     )
     end_values = xp.where(x == 0.0, value_at_zero, xp.where(magnitude == math.inf, value_at_infinity, math.nan))
-    return xp.where(is_regular, result, xp.where(order < math.inf, end_values, math.nan))
+    return xp.where(is_regular, iv_value, xp.where(order < math.inf, end_values, math.nan))

@@ -80,8 +80,8 @@ def log_ndtr(xp: Any, x: Any) -> Any:
     tail_result = xp.log(0.5 * scaled_erfc_tail(xp, magnitude * _ROOT_HALF)) - 0.5 * magnitude * magnitude
     right_result = xp.log1p(-_normal_tail(xp, replace_outside(xp, ~is_near & (x > 0.0), x, 1.0)))
     near_result = xp.log(0.5 + 0.5 * erf_near_zero(replace_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
-    result = xp.where(is_near, near_result, xp.where(x < 0.0, tail_result, right_result))
-    return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, result))
+    log_probability = xp.where(is_near, near_result, xp.where(x < 0.0, tail_result, right_result))
+    return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, log_probability))
 
 
 def ndtri(xp: Any, p: Any) -> Any:
@@ -99,6 +99,6 @@ def ndtri(xp: Any, p: Any) -> Any:
         polynomial(far_argument, _QUANTILE_FAR_TOP) / polynomial(far_argument, _QUANTILE_FAR_BELOW),
         polynomial(extreme_argument, _QUANTILE_END_TOP) / polynomial(extreme_argument, _QUANTILE_END_BELOW),
     )
-    result = xp.where(is_near, middle_result, xp.where(q < 0.0, -tail_result, tail_result))
+    quantile = xp.where(is_near, middle_result, xp.where(q < 0.0, -tail_result, tail_result))
     end_values = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))
-    return xp.where(is_inside, result, end_values)
+    return xp.where(is_inside, quantile, end_values)

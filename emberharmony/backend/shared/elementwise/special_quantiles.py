@@ -82,11 +82,11 @@ def stdtr(xp: Any, df: Any, t: Any) -> Any:
     is_regular = (df > 0.0) & (df < math.inf) & (xp.abs(t) < math.inf)
     n = replace_outside(xp, is_regular, df, 1.0)
     tail, _, _ = _student_probabilities(xp, n, xp.abs(replace_outside(xp, is_regular, t, 0.0)) / xp.sqrt(n))
-    result = xp.where(t <= 0.0, tail, 1.0 - tail)
+    probability = xp.where(t <= 0.0, tail, 1.0 - tail)
     end_values = xp.where(
         t == math.inf, 1.0, xp.where(t == -math.inf, 0.0, xp.where(df == math.inf, ndtr(xp, t), math.nan))
     )
-    return xp.where(is_regular, result, xp.where((df > 0.0) & ~xp.isnan(t), end_values, math.nan))
+    return xp.where(is_regular, probability, xp.where((df > 0.0) & ~xp.isnan(t), end_values, math.nan))
 
 
 def stdtrit(xp: Any, df: Any, p: Any) -> Any:
@@ -121,12 +121,12 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     relative_change = xp.where(is_central, central_probability - central_part, tail - target_probability) / xp.where(
         density > 0.0, density, 1.0
     )
-    result = xp.where(is_overflow, math.inf, scaled_t * (1.0 + relative_change) * xp.sqrt(n))
-    result = xp.where(central_probability == 0.0, 0.0, result)
-    result = xp.where(p_inside < 0.5, -result, result)
+    quantile = xp.where(is_overflow, math.inf, scaled_t * (1.0 + relative_change) * xp.sqrt(n))
+    quantile = xp.where(central_probability == 0.0, 0.0, quantile)
+    quantile = xp.where(p_inside < 0.5, -quantile, quantile)
     is_in_domain = (df > 0.0) & (df < math.inf)
     end_values = xp.where(is_in_domain & (p == 0.0), -math.inf, xp.where(is_in_domain & (p == 1.0), math.inf, math.nan))
-    return xp.where(is_regular, result, xp.where(df == math.inf, ndtri(xp, p), end_values))
+    return xp.where(is_regular, quantile, xp.where(df == math.inf, ndtri(xp, p), end_values))
 
 
 def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
@@ -164,10 +164,10 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     relative_change = xp.where(is_low, target_probability - tail, tail - target_probability) / xp.where(
         density > 0.0, density, 1.0
     )
-    result = xp.where(is_far, xp.exp(at_most(xp, log_small_quantile, 0.0)), x * (1.0 + relative_change))
+    quantile = xp.where(is_far, xp.exp(at_most(xp, log_small_quantile, 0.0)), x * (1.0 + relative_change))
     is_in_domain = a >= 0.0
     end_values = xp.where(is_in_domain & (y == 0.0), 0.0, xp.where(is_in_domain & (y == 1.0), math.inf, math.nan))
-    return xp.where(is_regular, result, end_values)
+    return xp.where(is_regular, quantile, end_values)
 
 
 def _beta_probabilities(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
@@ -258,9 +258,9 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
         density > 0.0, density, 1.0
     )
     # Where x is close to 0, the first term of the power series is the function.
-    result = xp.where(is_far, xp.exp(log_start), x * (1.0 + relative_change * (1.0 - x)))
+    quantile = xp.where(is_far, xp.exp(log_start), x * (1.0 + relative_change * (1.0 - x)))
     is_in_domain = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)
     is_zero, is_one = (y == 0.0) | ((b == math.inf) & (y < 1.0)), (y == 1.0) | (a == math.inf)
     return xp.where(
-        is_regular, result, xp.where(is_in_domain & is_zero, 0.0, xp.where(is_in_domain & is_one, 1.0, math.nan))
+        is_regular, quantile, xp.where(is_in_domain & is_zero, 0.0, xp.where(is_in_domain & is_one, 1.0, math.nan))
     )

@@ -34,10 +34,10 @@ def count_segments(ids: np.ndarray, num_segments: int | None) -> int:
     largest_id = int(np.maximum.reduce(ids.view(np.uint64))) if ids.size else -1
     if largest_id >= 2**63:
         raise IndexOutOfBoundsError(f"segment id {largest_id - 2**64} is out of bounds: ids start at 0")
-    count = largest_id + 1 if num_segments is None else segment_count(num_segments)
-    if largest_id >= count:
-        raise IndexOutOfBoundsError(f"segment id {largest_id} is out of bounds for {count} segments")
-    return count
+    segment_total = largest_id + 1 if num_segments is None else segment_count(num_segments)
+    if largest_id >= segment_total:
+        raise IndexOutOfBoundsError(f"segment id {largest_id} is out of bounds for {segment_total} segments")
+    return segment_total
 
 
 def segment_count(num_segments: Any) -> int:

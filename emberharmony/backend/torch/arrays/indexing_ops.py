@@ -171,9 +171,9 @@ class TorchIndexingOps:
 
     @staticmethod
     def slice_update(inputs: torch.Tensor, start_indices: Sequence[int], updates: torch.Tensor) -> torch.Tensor:
-        result = inputs.clone()
-        result[block_slices(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
-        return result
+        updated_copy = inputs.clone()
+        updated_copy[block_slices(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
+        return updated_copy
 
     @staticmethod
     def scatter_update(

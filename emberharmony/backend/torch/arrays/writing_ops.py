@@ -75,19 +75,21 @@ class TorchWritingOps:
     )
     def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
         if not is_basic_key(key, x.shape):
-            result = _write_by_tensors(self, x, key, value, mode)
-            return self.composed("set_item")(x, key, value, mode) if result is None else result
+            written_copy = _write_by_tensors(self, x, key, value, mode)
+            return self.composed("set_item")(x, key, value, mode) if written_copy is None else written_copy
         old_value, new_value = shared_writing.old_and_new_values(self, promotion, x, key, value, mode)
-        result = x.clone()
-        result[key] = new_value if mode == "set" else shared_writing.combine_values(self, mode, old_value, new_value)
-        return result
+        written_copy = x.clone()
+        written_copy[key] = (
+            new_value if mode == "set" else shared_writing.combine_values(self, mode, old_value, new_value)
+        )
+        return written_copy
 
     @fast(_quick_write_along, f"{_TENSORS} and {{3}}.__class__ is int")
     def put_along_axis(
         self, x: torch.Tensor, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> torch.Tensor:
-        result = _write_along(self, x, indices, values, axis, mode) if axis is not None else None
-        return self.composed("put_along_axis")(x, indices, values, axis, mode) if result is None else result
+        written_copy = _write_along(self, x, indices, values, axis, mode) if axis is not None else None
+        return self.composed("put_along_axis")(x, indices, values, axis, mode) if written_copy is None else written_copy
 
 
 def _are_untraced_on_cpu(tensors: Sequence[Any]) -> bool:
@@ -128,9 +130,9 @@ def _write_by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode:
         ):
             return None
         if mode == "set":
-            result = x.clone()
-            result[key] = new_value
-            return result
+            written_copy = x.clone()
+            written_copy[key] = new_value
+            return written_copy
         return _combine_at(x, key_parts, columns, new_value, mode)
     except (IndexError, RuntimeError) as error:
         if passing_error(error):
@@ -143,8 +145,8 @@ def _write_by_mask(x: torch.Tensor, mask: torch.Tensor, new_value: torch.Tensor)
     item_ndim = x.ndim - mask.ndim
     if not mask.ndim or tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or new_value.ndim > item_ndim:
         return None
-    result = torch.where(mask.reshape(*mask.shape, *(1,) * item_ndim), new_value, x)
-    return result if result.shape == x.shape else None
+    written_copy = torch.where(mask.reshape(*mask.shape, *(1,) * item_ndim), new_value, x)
+    return written_copy if written_copy.shape == x.shape else None
 
 
 def _combine_at(

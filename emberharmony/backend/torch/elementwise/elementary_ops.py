@@ -94,8 +94,8 @@ def _log_of_sum_op(native: Binary, power: Unary) -> Binary:
         if torch.compiler.is_compiling():
             # torch.compile (PyTorch 2.13) cannot trace an autograd.Function that defines `jvp`.
             return native(x1, x2)
-        result: torch.Tensor = _LogOfSum.apply(native, power, x1, x2)  # type: ignore[no-untyped-call]
-        return result
+        log_sum: torch.Tensor = _LogOfSum.apply(native, power, x1, x2)  # type: ignore[no-untyped-call]
+        return log_sum
 
     return log_of_sum
 
@@ -116,9 +116,9 @@ def _i0(x: torch.Tensor) -> torch.Tensor:
 def _logaddexp2(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     # For two equal numbers the result must be exactly x + 1, but PyTorch's can be a tenth of eps less. The correction
     # is detached, because the derivatives are right.
-    result = torch.logaddexp2(x1, x2)
+    log_sum = torch.logaddexp2(x1, x2)
     is_equal = (x1 == x2) & x1.isfinite()
-    return result + torch.where(is_equal, x1 + 1 - result, 0.0).detach()
+    return log_sum + torch.where(is_equal, x1 + 1 - log_sum, 0.0).detach()
 
 
 class TorchElementaryOps:

@@ -35,8 +35,12 @@ def _compute_where(mask: torch.Tensor, function: Callable[..., torch.Tensor], *a
     indices = mask.nonzero().reshape(-1)
     if len(indices) == len(mask):
         return function(*arguments)
-    result = torch.zeros_like(arguments[0])
-    return result.index_copy_(0, indices, function(*(x[indices] for x in arguments))) if len(indices) else result
+    filled_tensor = torch.zeros_like(arguments[0])
+    return (
+        filled_tensor.index_copy_(0, indices, function(*(x[indices] for x in arguments)))
+        if len(indices)
+        else filled_tensor
+    )
 
 
 def _compute_namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:

@@ -50,10 +50,10 @@ class TorchInterpolationOps:
         if mode in shared_interpolation.AXES and dtype.itemsize == 2:
             pixels = pixels.float()
         if recompute_scale_factor or size is not None:
-            result = functional.interpolate(pixels, plan.size, None, mode, align_corners)
+            interpolated_x = functional.interpolate(pixels, plan.size, None, mode, align_corners)
         else:
             scale_factors = scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(plan.axes)
             factors = [float(factor) for factor in scale_factors]
-            result = functional.interpolate(pixels, None, factors, mode, align_corners)
-        result = result if pixels.dtype is dtype else result.to(dtype)
-        return result.movedim(1, -1) if is_channels_last else result
+            interpolated_x = functional.interpolate(pixels, None, factors, mode, align_corners)
+        interpolated_x = interpolated_x if pixels.dtype is dtype else interpolated_x.to(dtype)
+        return interpolated_x.movedim(1, -1) if is_channels_last else interpolated_x

@@ -68,8 +68,8 @@ class _Attention(torch.autograd.Function):
             ctx.result = _call_kernel(*ctx.leaves, **kernel_options)
         ctx.options = options
         ctx.save_for_backward(*operands)
-        result: torch.Tensor = ctx.result.detach()
-        return result
+        attention: torch.Tensor = ctx.result.detach()
+        return attention
 
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
@@ -114,9 +114,9 @@ def _gradients_of_composite(
 ) -> list[torch.Tensor | None]:
     """Returns the gradients of query, key and value, which can be differentiated."""
     leaves = [x.view_as(x) for x in operands]  # two may be one tensor
-    result = op_globals.torch_backend.composed("dot_product_attention")(*leaves, *options)
+    attention = op_globals.torch_backend.composed("dot_product_attention")(*leaves, *options)
     keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph()
-    return _gradients(result, leaves, cotangent, is_differentiated=True, keeps_graph=keeps_graph)
+    return _gradients(attention, leaves, cotangent, is_differentiated=True, keeps_graph=keeps_graph)
 
 
 def _gradients(

@@ -183,8 +183,8 @@ def _native_convolution(
         weight = _contiguous_kernel(kernel.permute(*kernel_order), x, has_odd_kernel)
         if joins_channels:
             weight = weight.view(weight_shape)
-        result = native_kernel(x, weight, None, plan.strides, paddings, plan.dilation, groups)
-        return (_normalize_layout(result) if has_odd_result else result).permute(*channels_last_order)
+        convolution = native_kernel(x, weight, None, plan.strides, paddings, plan.dilation, groups)
+        return (_normalize_layout(convolution) if has_odd_result else convolution).permute(*channels_last_order)
 
     return convolve
 
@@ -242,10 +242,12 @@ def _native_transposed_convolution(
             weight = _contiguous_kernel(kernel.permute(*outputs_first), x, has_odd_kernel)
         else:
             weight = _inputs_first(kernel, groups)
-        result = native_kernel(x, weight, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
+        convolution = native_kernel(x, weight, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         if has_odd_result:
-            result = _normalize_layout(result)
-        return (result if is_fully_cropped else functional.pad(result, pad_widths)).permute(*channels_last_order)
+            convolution = _normalize_layout(convolution)
+        return (convolution if is_fully_cropped else functional.pad(convolution, pad_widths)).permute(
+            *channels_last_order
+        )
 
     return convolve
 
@@ -317,10 +319,10 @@ class TorchConvolutionOps:
         # PyTorch pads both sides of an axis equally, so unequal padding is added beforehand.
         if any(before != after for before, after in plan.padding):
             x, paddings = functional.pad(x, flat_padding(plan.padding)), [0] * n
-        result = _normalize_layout(_CONV[n - 1](x, w, widened_bias, plan.strides, paddings, plan.dilation, groups)).to(
-            dtype
-        )
-        return result.movedim(1, -1) if is_channels_last else result
+        convolution = _normalize_layout(
+            _CONV[n - 1](x, w, widened_bias, plan.strides, paddings, plan.dilation, groups)
+        ).to(dtype)
+        return convolution.movedim(1, -1) if is_channels_last else convolution
 
     @fast(_quick_depthwise, f"{_NUMBERS} and {{5}}.__class__ is int and {{4}} is None")
     def depthwise_conv(
@@ -363,13 +365,13 @@ class TorchConvolutionOps:
         x, w = _channels_second(x, is_channels_last), _inputs_first(w, groups)
         common_padding, crop_options, remaining_padding = _crop_options(crops, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).
-        result = _normalize_layout(
+        convolution = _normalize_layout(
             _TRANSPOSED[n - 1](x, w, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         )
         if any(map(any, remaining_padding)):
-            result = functional.pad(result, flat_padding(remaining_padding))
-        result = (result + _widen_half_on_cpu(b[0]).reshape(-1, *[1] * n) if b else result).to(dtype)
-        return result.movedim(1, -1) if is_channels_last else result
+            convolution = functional.pad(convolution, flat_padding(remaining_padding))
+        convolution = (convolution + _widen_half_on_cpu(b[0]).reshape(-1, *[1] * n) if b else convolution).to(dtype)
+        return convolution.movedim(1, -1) if is_channels_last else convolution
 
     def fold(
         self,

@@ -51,18 +51,18 @@ def _normalize_in_place(
     widened_x = x if x.dtype.itemsize > 2 else x.float()
     other_axes = [axis for axis in range(x.ndim) if axis != place]
     pilot_mean = (widened_x[:1] if place else widened_x[:, :1]).mean(other_axes, True)
-    result = widened_x - pilot_mean
-    remaining_mean = result.mean(other_axes, True)
-    result -= remaining_mean
-    variance = result.square().mean(other_axes, True)
+    normalized_x = widened_x - pilot_mean
+    remaining_mean = normalized_x.mean(other_axes, True)
+    normalized_x -= remaining_mean
+    variance = normalized_x.square().mean(other_axes, True)
     factor = torch.rsqrt(variance + epsilon)
     if scale is not None:
         factor *= scale.reshape(factor.shape)
-    result *= factor
+    normalized_x *= factor
     if offset is not None:
-        result += offset.reshape(factor.shape)
+        normalized_x += offset.reshape(factor.shape)
     return (
-        result if widened_x is x else result.to(x.dtype),
+        normalized_x if widened_x is x else normalized_x.to(x.dtype),
         (pilot_mean + remaining_mean).reshape(-1),
         variance.reshape(-1),
     )
@@ -116,10 +116,10 @@ class TorchNormalizationOps:
             return functional.layer_norm(
                 x, last_shape, gamma, beta, shared_normalization.EPSILON if epsilon is None else epsilon
             )
-        result: torch.Tensor = self.composed("layer_normalization")(
+        composite_result: torch.Tensor = self.composed("layer_normalization")(
             x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
         )
-        return result
+        return composite_result
 
     def rms_normalization(
         self, x: torch.Tensor, scale: torch.Tensor | None = None, axis: Any = -1, epsilon: Any = None
@@ -130,8 +130,8 @@ class TorchNormalizationOps:
             is_supported and (epsilon is None or is_number(epsilon)) and (scale is None or scale.dtype is dtype)
         )
         if not is_supported or not -x.ndim <= axis < x.ndim:
-            result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
-            return result
+            composite_result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
+            return composite_result
         mean_square = torch.mean(torch.square(x), axis, True)
         normalized_x = x * mean_square.add_(shared_normalization.EPSILON if epsilon is None else epsilon).rsqrt_()
         return normalized_x if scale is None else normalized_x * scale
@@ -166,11 +166,11 @@ class TorchNormalizationOps:
         pilot_row = pilot_row if rows.ndim == 2 else pilot_row.mean(tuple(range(2, rows.ndim)), True)
         mean, variance = rows.new_zeros(channels), rows.new_zeros(channels)
         weight, bias = (None if t is None else t.to(wide_dtype) for t in (scale, offset))
-        result = functional.batch_norm(rows - pilot_row, mean, variance, weight, bias, True, 1.0, epsilon)
-        result = result[0].mT if x.ndim == 2 and result.ndim == 3 else result
-        result = result if channel_axis == 1 else result.movedim(1, channel_axis)
+        normalized_x = functional.batch_norm(rows - pilot_row, mean, variance, weight, bias, True, 1.0, epsilon)
+        normalized_x = normalized_x[0].mT if x.ndim == 2 and normalized_x.ndim == 3 else normalized_x
+        normalized_x = normalized_x if channel_axis == 1 else normalized_x.movedim(1, channel_axis)
         return (
-            result if dtype is wide_dtype else result.to(dtype),
+            normalized_x if dtype is wide_dtype else normalized_x.to(dtype),
             mean + pilot_row.reshape(channels),
             variance * ((channel_size - 1) / channel_size),
         )
@@ -194,5 +194,5 @@ class TorchNormalizationOps:
             rows = x.movedim(channel_axis, 1).contiguous()
             normalized_rows = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
             return normalized_rows.movedim(1, channel_axis)
-        result: torch.Tensor = self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)
-        return result
+        composite_result: torch.Tensor = self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)
+        return composite_result

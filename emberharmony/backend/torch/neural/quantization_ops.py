@@ -155,8 +155,8 @@ def _quantized_product(
     if w.dtype == torch.uint8:
         product_function = quantized_columns.product if transpose else quantized_columns.transposed_product
         return product_function(x, w, scales, biases, group_size, bits).to(result_dtype)
-    result = _product_by_rows(x.reshape(-1, x.shape[-1]), w, scales, biases, transpose, bits)
-    return result.to(result_dtype).reshape(*x.shape[:-1], -1)
+    product = _product_by_rows(x.reshape(-1, x.shape[-1]), w, scales, biases, transpose, bits)
+    return product.to(result_dtype).reshape(*x.shape[:-1], -1)
 
 
 def _product_by_rows(

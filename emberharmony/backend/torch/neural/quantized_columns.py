@@ -77,12 +77,12 @@ def product(
     vectors = x.contiguous().view(-1, len(table))
     group_sums = vectors.view(-1, group_count, group_size).sum(-1)
     if len(vectors) <= _FEW:
-        result = _scaled_sums(vectors, table, scales, group_size, bits).addmm_(group_sums, biases.mT)
+        matrix_product = _scaled_sums(vectors, table, scales, group_size, bits).addmm_(group_sums, biases.mT)
     else:
-        result = group_sums @ biases.mT
+        matrix_product = group_sums @ biases.mT
         add_products = _add_group_products if len(vectors) <= _SUMS else _add_block_products
-        add_products(result, vectors, table, scales.mT.contiguous(), group_size, bits)
-    return result.view(*x.shape[:-1], row_count)
+        add_products(matrix_product, vectors, table, scales.mT.contiguous(), group_size, bits)
+    return matrix_product.view(*x.shape[:-1], row_count)
 
 
 def _scaled_sums(
@@ -142,8 +142,8 @@ def _product_by_vector(
     sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=vector)
     if sums.shape[1] != row_count:
         sums = sums[:, :row_count]
-    result = sums.mul_(scales.mT).sum(0).addmv_(biases, vector.view(group_count, group_size).sum(1))
-    return result.view(*x.shape[:-1], row_count)
+    vector_product = sums.mul_(scales.mT).sum(0).addmv_(biases, vector.view(group_count, group_size).sum(1))
+    return vector_product.view(*x.shape[:-1], row_count)
 
 
 def transposed_product(
@@ -153,10 +153,10 @@ def transposed_product(
     scales = scales.mT.contiguous()
     group_count, row_count = scales.shape
     vectors = y.reshape(-1, row_count)
-    result = torch.empty(len(vectors), group_count, group_size)
+    matrix_product = torch.empty(len(vectors), group_count, group_size)
     for i, group_table in enumerate(torch.split(table, group_size)):
-        result[:, i] = (vectors * scales[i]) @ _float_integers(group_table, row_count, bits).T
-    return result.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
+        matrix_product[:, i] = (vectors * scales[i]) @ _float_integers(group_table, row_count, bits).T
+    return matrix_product.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
 
 
 def unpacked_integers(w: torch.Tensor, bits: int) -> torch.Tensor:

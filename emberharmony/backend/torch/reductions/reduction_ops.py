@@ -75,10 +75,10 @@ def _extreme_op(native: Any, combine_pair: Any) -> Any:
             shape = shape_after_reduction(x.shape, axes, keepdims)
             return x.new_empty(shape) if initial_tensor is None else initial_tensor.expand(shape).clone()
         # An empty tuple of axes means all axes to PyTorch.
-        result = native(as_orderable(x), axes, keepdims) if axes else as_orderable(x)
+        extremes = native(as_orderable(x), axes, keepdims) if axes else as_orderable(x)
         if initial_tensor is not None:
-            result = combine_pair(result, as_orderable(initial_tensor))
-        return from_orderable(result, x.dtype)
+            extremes = combine_pair(extremes, as_orderable(initial_tensor))
+        return from_orderable(extremes, x.dtype)
 
     return reduce_extreme
 
@@ -212,18 +212,18 @@ class TorchReductionOps:
         x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None
     ) -> torch.Tensor:
         x, product_dtype = _widen_for_sum(x, dtype)
-        result = x.to(_kernel_dtype(product_dtype))
+        product = x.to(_kernel_dtype(product_dtype))
         # A wider dtype loses no digits, and intermediate products do not overflow.
         if product_dtype in (*_HALVES, torch.float32):
-            result = result.to(torch.float64 if x.device.type == "cpu" else torch.float32)
+            product = product.to(torch.float64 if x.device.type == "cpu" else torch.float32)
         # torch.prod takes one axis at a time; starting with the last keeps the numbers of the others valid.
         for a in sorted(nonnegative_axes(axis, x.ndim), reverse=True):
-            if result.shape[a] == 1:
+            if product.shape[a] == 1:
                 # torch.prod begins with 1, whose product with an infinite complex number has a part that is NaN.
-                result = result if keepdims else result.squeeze(a)
+                product = product if keepdims else product.squeeze(a)
             else:
-                result = torch.prod(result, a, keepdims)
-        return result.to(product_dtype)
+                product = torch.prod(product, a, keepdims)
+        return product.to(product_dtype)
 
     @staticmethod
     @fast(torch.mean, _PLAIN)
