@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core import errors
-from emberharmony.core.axes import INDEX_RANGE, broadcast, missing_axis_hint
+from emberharmony.core.axes import INDEX_RANGE, broadcast_shape, missing_axis_hint
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError, brief
 from emberharmony.core.registry import OPS, OpSpec
@@ -204,7 +204,7 @@ def _hint_for_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
 
 def _can_broadcast(shapes: Iterable[tuple[int, ...]]) -> bool:
     try:
-        broadcast(list(shapes))
+        broadcast_shape(list(shapes))
     except ShapeError:
         return False
     return True

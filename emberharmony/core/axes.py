@@ -85,7 +85,7 @@ def nonnegative_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return wrapped_axes
 
 
-def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def broadcast_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Returns the shape to which the shapes broadcast.
 
     Raises:

@@ -27,7 +27,7 @@ from emberharmony.core.op_code.op_source import fast as fast
 from emberharmony.core.op_code.op_source import fast_of, parameter_names
 from emberharmony.core.registry import OPS, OpParameter, OpSpec, facts_of, register, register_alias
 from emberharmony.core.state.blame import passed_through_caller
-from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
+from emberharmony.core.state.commits import Step, assignment, commit, steps_if_unchanged
 from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.tracing import Substitute
 
@@ -187,9 +187,9 @@ class Bound:
             steps = [assignment(spec.function, "__code__", compiled_op.__code__)]
         self._made_direct.extend(steps)
         setattr(self, name, compiled_op)
-        commit(if_unchanged(CODES, "direct", self, steps))
+        commit(steps_if_unchanged(CODES, "direct", self, steps))
         if CODES.guarded is self:
-            commit(if_unchanged(CODES, "guarded", self, [self._guard(name)]))
+            commit(steps_if_unchanged(CODES, "guarded", self, [self._guard(name)]))
         return compiled_op
 
     def compile_all(self) -> None:

@@ -29,7 +29,7 @@ from emberharmony.core.results import SVDResult as SVDResult
 from emberharmony.core.results import UniqueAllResult as UniqueAllResult
 from emberharmony.core.results import UniqueCountsResult as UniqueCountsResult
 from emberharmony.core.results import UniqueInverseResult as UniqueInverseResult
-from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
+from emberharmony.core.state.commits import Step, assignment, commit, steps_if_unchanged
 from emberharmony.core.types import Axis as Axis
 from emberharmony.core.types import CastTensorLike as CastTensorLike
 from emberharmony.core.types import ComplexTensorLike as ComplexTensorLike
@@ -105,6 +105,6 @@ def set_flag_steps(name: str, value: bool) -> Iterable[Step]:
         if name in flags:
             flag_steps: Iterable[Step] = [assignment(module, type_name, tensor_type)]
             for flag in flags:  # `when` reads the flag while the steps run, after the one that sets it
-                flag_steps = if_unchanged(module, flag, True, flag_steps)
+                flag_steps = steps_if_unchanged(module, flag, True, flag_steps)
             steps = chain(steps, [assignment(module, type_name, None)], flag_steps)
     return steps

@@ -33,7 +33,7 @@ def constant(name: str, value: T, reason: str = "") -> T:
     return value
 
 
-def number(name: str, value: Any) -> float:
+def as_number(name: str, value: Any) -> float:
     """Returns an option as a Python number.
 
     Raises:
@@ -59,7 +59,7 @@ def require_scalar(name: str, value: Any) -> Any:
     return value
 
 
-def integer(name: str, value: Any, least: int) -> int:
+def as_integer(name: str, value: Any, least: int) -> int:
     """Returns an option as a Python integer, no smaller than the least one allowed.
 
     Raises:

@@ -24,7 +24,7 @@ from typing import Any
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
 from emberharmony.core.registry import complete
-from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
+from emberharmony.core.state.commits import Step, assignment, commit, steps_if_unchanged
 from emberharmony.core.state.scopes import Entry, Scope
 
 
@@ -122,10 +122,11 @@ def _choose_first_backend() -> Bound:
     publish_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", backend_ops)]
     # If an override begins after this line, the ops stay looked up, which is slower but right.
     guard_steps = backend_ops._guard_steps() if _PROCESS.overridden else ()
-    code_steps = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guard_steps))
+    code_steps = chain(_direct_steps(backend), steps_if_unchanged(_PROCESS, "overridden", True, guard_steps))
     # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(
-        if_unchanged(_PROCESS, "bound", None, publish_steps), if_unchanged(_PROCESS, "bound", backend_ops, code_steps)
+        steps_if_unchanged(_PROCESS, "bound", None, publish_steps),
+        steps_if_unchanged(_PROCESS, "bound", backend_ops, code_steps),
     )
     chosen_bound: Bound | None = _PROCESS.bound
     assert chosen_bound is not None
@@ -144,7 +145,7 @@ def unguard() -> None:
     process_ops = _PROCESS.bound
     if process_ops is not None and _PROCESS.overridden and not _any_alive():
         commit(
-            if_unchanged(
+            steps_if_unchanged(
                 _PROCESS,
                 "bound",
                 process_ops,
@@ -170,7 +171,7 @@ def _override_steps(bound: Bound) -> Iterable[Step]:
         return ()
     set_step, clear_step = (assignment(_PROCESS, "overridden", value) for value in (True, False))
     guard_steps = [*looked_up_steps(), *bound._guard_steps()] if _any_alive() else ()
-    return chain([set_step], _unless_alive([clear_step]), if_unchanged(_PROCESS, "overridden", True, guard_steps))
+    return chain([set_step], _unless_alive([clear_step]), steps_if_unchanged(_PROCESS, "overridden", True, guard_steps))
 
 
 def _direct_steps(backend: Any) -> Iterable[Step]:
@@ -178,7 +179,7 @@ def _direct_steps(backend: Any) -> Iterable[Step]:
     backend_ops = backend.bound
     if backend.tracer in modules:
         backend_ops.compile_all()
-    return if_unchanged(_PROCESS, "overridden", False, backend_ops._made_direct)
+    return steps_if_unchanged(_PROCESS, "overridden", False, backend_ops._made_direct)
 
 
 def compile_for_tracer(tracer: str) -> None:
@@ -192,7 +193,7 @@ def _note_override() -> None:
     """Makes the ops of the process look for an override at each call, because one is about to begin."""
     process_ops = _PROCESS.bound
     guard_steps = (
-        () if process_ops is None else if_unchanged(_PROCESS, "bound", process_ops, process_ops._guard_steps())
+        () if process_ops is None else steps_if_unchanged(_PROCESS, "bound", process_ops, process_ops._guard_steps())
     )
     commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guard_steps)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.core.axes import broadcast, nonnegative_axes
+from emberharmony.core.axes import broadcast_shape, nonnegative_axes
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, brief
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.transforms.trees import Function, ResultTree, fill_leaf, flatten, require_callable
@@ -181,7 +181,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
             for x, names in zip(tensors, core_dimensions, strict=True)
         ]
         try:
-            broadcast_shape = broadcast(leading_shapes)
+            loop_shape = broadcast_shape(leading_shapes)
         except ShapeError as error:
             raise ShapeError(f"{result_tree.head}the leading axes {leading_shapes} do not broadcast") from error
 
@@ -191,9 +191,9 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
                 new_arguments[i] = tensor_slice
             return result_tree.tensors(fn(*new_arguments))
 
-        results = _map_leading_axes(result_tree, call_on_slices, tensors, leading_shapes, broadcast_shape)
+        results = _map_leading_axes(result_tree, call_on_slices, tensors, leading_shapes, loop_shape)
         if output_dimensions is not None:
-            _check_results(result_tree, results, output_dimensions, length_by_letter, len(broadcast_shape))
+            _check_results(result_tree, results, output_dimensions, length_by_letter, len(loop_shape))
         return result_tree.result(results)
 
     return vectorized_fn

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emberharmony.core.axes import as_length, broadcast, nonnegative_axes, python_integers
+from emberharmony.core.axes import as_length, broadcast_shape, nonnegative_axes, python_integers
 from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
 
 
@@ -61,7 +61,7 @@ def test_shapes_broadcast_as_in_numpy(a, b):
         wanted = np.broadcast_shapes(a, b)
     except ValueError:
         with pytest.raises(ShapeError, match="do not broadcast"):
-            broadcast([a, b])
+            broadcast_shape([a, b])
     else:
-        assert broadcast([a, b]) == wanted
-        assert broadcast([a, b, ()]) == wanted
+        assert broadcast_shape([a, b]) == wanted
+        assert broadcast_shape([a, b, ()]) == wanted

@@ -10,7 +10,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, EmberError, UnsupportedOpError
-from emberharmony.core.options import constant, integer, number
+from emberharmony.core.options import as_integer, as_number, constant
 from emberharmony.core.registry import OPS
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.testing.sample import Case
@@ -22,20 +22,20 @@ _OFTEN = 3
 
 
 def test_numbers_and_constant_tensors_are_read(backend: str) -> None:
-    assert number("x", 2) == 2.0
-    assert number("x", ops.array(2.0)) == 2.0
+    assert as_number("x", 2) == 2.0
+    assert as_number("x", ops.array(2.0)) == 2.0
     assert constant("x", None) is None
     assert constant("x", [1.0, (2.0, np.float64(3.0))]) == [1.0, (2.0, 3.0)]
 
 
 def test_integers_are_exact_and_no_smaller_than_the_least() -> None:
-    assert integer("n", np.int64(3), 1) == integer("n", 2**70, 1) - 2**70 + 3 == 3
-    assert integer("n", True, 1) == 1
+    assert as_integer("n", np.int64(3), 1) == as_integer("n", 2**70, 1) - 2**70 + 3 == 3
+    assert as_integer("n", True, 1) == 1
     for wrong in (2.0, "2", None, [2]):
         with pytest.raises(ArgumentTypeError, match="expected an integer n, got "):
-            integer("n", wrong, 1)
+            as_integer("n", wrong, 1)
     with pytest.raises(ArgumentError, match="expected n of at least 1, got 0"):
-        integer("n", 0, 1)
+        as_integer("n", 0, 1)
 
 
 @pytest.mark.parametrize("value", [lambda v: v, lambda v: [1.0, v], lambda v: [(v, 2.0)]])

@@ -12,7 +12,7 @@ from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.creation import check_ends
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, require_matrices
 from emberharmony.backend.shared.random_parameters import floating_dtype
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
 
@@ -95,8 +95,8 @@ def _spaced_samples(
     sample_result = call_with_one_element(backend, name, start, stop, 1, *options, **keywords)
     one_sample, step = sample_result if isinstance(sample_result, tuple) else (sample_result, None)
     option_tensors = [option for option in (*options, *keywords.values()) if isinstance(option, AbstractTensor)]
-    ends_shape = broadcast(shapes_in((start, stop)))
-    shape = list(broadcast([ends_shape, *shapes_in(option_tensors)])) if name == "logspace" else list(ends_shape)
+    ends_shape = broadcast_shape(shapes_in((start, stop)))
+    shape = list(broadcast_shape([ends_shape, *shapes_in(option_tensors)])) if name == "logspace" else list(ends_shape)
     # The declared order: endpoint, then retstep or base, then dtype and the axis.
     axis = keywords.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
     (axis_index,) = nonnegative_axes(axis, len(shape) + 1)
@@ -155,5 +155,5 @@ def diagonal_length(rows: int, columns: int, offset: int) -> int:
 
 
 def _require_fit(shape: tuple[int, ...], full_shape: tuple[int, ...]) -> None:
-    if len(shape) > len(full_shape) or broadcast([shape, full_shape]) != tuple(full_shape):
+    if len(shape) > len(full_shape) or broadcast_shape([shape, full_shape]) != tuple(full_shape):
         raise ShapeError(f"a value of shape {shape} does not broadcast to shape {tuple(full_shape)}")

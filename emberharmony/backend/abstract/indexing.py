@@ -22,7 +22,7 @@ from emberharmony.backend.shared.arrays.indexing import (
     unravel,
 )
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, require_matrices
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.options import refuse_sparse
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
@@ -70,7 +70,9 @@ class AbstractIndexing:
             raise ShapeError(f"indices of shape {tuple(positions.shape)} need as many axes as shape {shape}")
         if isinstance(positions, np.ndarray):
             nonnegative_indices(positions, shape[axis_index])
-        batch_shape = broadcast([resized_shape(positions.shape, axis_index, 1), resized_shape(shape, axis_index, 1)])
+        batch_shape = broadcast_shape(
+            [resized_shape(positions.shape, axis_index, 1), resized_shape(shape, axis_index, 1)]
+        )
         return self._with_shape(x, resized_shape(batch_shape, axis_index, positions.shape[axis_index]))
 
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
@@ -97,7 +99,7 @@ class AbstractIndexing:
                 has_later_part = has_later_part or axis + axis_count < next_axis
         insert_axis = 0 if is_split else joint_axis
         return self._with_shape(
-            x, (*result_shape[:insert_axis], *broadcast(joint_lengths), *result_shape[insert_axis:])
+            x, (*result_shape[:insert_axis], *broadcast_shape(joint_lengths), *result_shape[insert_axis:])
         )
 
     def _masked_axis_count(self, part: Any) -> int | None:
@@ -158,7 +160,7 @@ class AbstractIndexing:
                 nonnegative_indices(positions[..., axis], inputs.shape[axis])
         checked_reduction(reduction, _REDUCTIONS)
         full_shape = (*positions.shape[:-1], *inputs.shape[positions.shape[-1] :])
-        if broadcast([updates.shape, full_shape]) != full_shape:
+        if broadcast_shape([updates.shape, full_shape]) != full_shape:
             raise ShapeError(f"updates of shape {updates.shape} do not broadcast to shape {full_shape}")
         default_row = [[0] * positions.shape[-1]]
         return self.tensor_of(

@@ -11,7 +11,7 @@ from emberharmony.backend.shared.algebra.products import check_factors, check_su
 from emberharmony.backend.shared.arrays.shape import require_matrices
 from emberharmony.backend.shared.images.fft import accept_fft_length, axis_and_length
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, require_square
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.transforms.abstract_tensor import AbstractTensor
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _solve(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTe
     dtype = dtype_from(backend, name, a, b, *options)
     if b.ndim == 1:
         return backend.tensor_of(a.shape[:-1], dtype)
-    return backend.tensor_of((*broadcast([a.shape[:-2], b.shape[:-2]]), *b.shape[-2:]), dtype)
+    return backend.tensor_of((*broadcast_shape([a.shape[:-2], b.shape[:-2]]), *b.shape[-2:]), dtype)
 
 
 def _transform_rule(halves: bool = False, halved: bool = False) -> Rule:
@@ -130,7 +130,7 @@ class AbstractLinear:
     @Rule
     def matmul(self: Any, name: str, x1: AbstractTensor, x2: AbstractTensor) -> AbstractTensor:
         check_factors(x1.shape, x2.shape)
-        batch_shape = broadcast([x1.shape[:-2], x2.shape[:-2]])
+        batch_shape = broadcast_shape([x1.shape[:-2], x2.shape[:-2]])
         shape = (*batch_shape, *x1.shape[-2:-1], *(x2.shape[-1:] if x2.ndim > 1 else ()))
         return self.tensor_of(shape, dtype_from(self, name, x1, x2))
 
@@ -156,7 +156,7 @@ def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
             *zip(trailing_letters, shape[trailing_start:], strict=True),
         ]:
             length_by_letter[letter] = length if length_by_letter.get(letter, 1) == 1 else length_by_letter[letter]
-    batch_shape = broadcast(batch_shapes)
+    batch_shape = broadcast_shape(batch_shapes)
     if not arrow:
         single_letters = sorted(letter for letter in length_by_letter if operand_subscripts.count(letter) == 1)
         return (*batch_shape, *(length_by_letter[letter] for letter in single_letters))

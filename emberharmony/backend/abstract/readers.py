@@ -17,7 +17,7 @@ from emberharmony.backend.shared.random_state import State
 from emberharmony.backend.shared.random_streams import read_streams
 from emberharmony.backend.shared.solver import require_square
 from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpError, brief
-from emberharmony.core.options import integer
+from emberharmony.core.options import as_integer
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import Override
 from emberharmony.core.state.draws import Aside
@@ -149,7 +149,7 @@ class AbstractReaders:
     ) -> Any:
         if size is None:
             raise no_value_error("the length of the result is the number of different elements; pass size")
-        unique_count, index_dtype = integer("size", size, 0), self.dtypes["int64"]
+        unique_count, index_dtype = as_integer("size", size, 0), self.dtypes["int64"]
         axis_index = 0 if axis is None else nonnegative_axes(axis, x.ndim)[0]
         unique_values = self.tensor_of(
             (unique_count,) if axis is None else resized_shape(x.shape, axis_index, unique_count), x.dtype

@@ -12,7 +12,7 @@ from emberharmony.backend.promote import nonnegative_axis, require_nonempty
 from emberharmony.backend.shared.reductions.histograms import check_weights
 from emberharmony.backend.shared.reductions.segments import check_segments, count_segments, segment_count
 from emberharmony.backend.shared.reductions.sorting import check_top_k, checked_side
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.options import refuse_sparse
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
@@ -82,7 +82,7 @@ class AbstractReductions:
 
     @Rule
     def allclose(self: Any, name: str, x1: Any, x2: Any, *options: Any) -> AbstractTensor:
-        broadcast([x.shape for x in (x1, x2) if isinstance(x, AbstractTensor)])
+        broadcast_shape([x.shape for x in (x1, x2) if isinstance(x, AbstractTensor)])
         return self.tensor_of((), dtype_from(self, name, x1, x2, *options))
 
     @Rule

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.core.axes import broadcast, nonnegative_axes
+from emberharmony.core.axes import broadcast_shape, nonnegative_axes
 from emberharmony.transforms.abstract_tensor import AbstractTensor
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def shapes_in(values: Sequence[Any]) -> list[tuple[int, ...]]:
 
 
 def _broadcast_result(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
-    shape = broadcast(shapes_in((*args, *kwargs.values())))
+    shape = broadcast_shape(shapes_in((*args, *kwargs.values())))
     return backend.tensor_of(shape, dtype_from(backend, name, *args, **kwargs))
 
 

@@ -23,7 +23,7 @@ from emberharmony.backend.shared.arrays.shape import (
     shifts_and_axes,
     squeezed_shape,
 )
-from emberharmony.core.axes import as_length, broadcast
+from emberharmony.core.axes import as_length, broadcast_shape
 from emberharmony.core.errors import ShapeError
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value_error
 
@@ -71,7 +71,7 @@ class AbstractShapes:
 
     def broadcast_to(self, x: AbstractTensor, shape: Any) -> AbstractTensor:
         target_shape = as_shape(shape)
-        if len(x.shape) > len(target_shape) or broadcast([x.shape, target_shape]) != target_shape:
+        if len(x.shape) > len(target_shape) or broadcast_shape([x.shape, target_shape]) != target_shape:
             raise ShapeError(f"a tensor of shape {x.shape} does not broadcast to shape {target_shape}")
         return self._with_shape(x, target_shape)
 

@@ -9,7 +9,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import is_basic_key, nonnegative_indices, require_elements
 from emberharmony.backend.shared.arrays.shape import as_shape, axis_order, cast_for_join, check_copy
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 
 Function = Callable[..., Any]
@@ -111,7 +111,7 @@ class _Tensors(Definitions):
         if len(positions.shape) != len(x.shape):
             raise ShapeError(f"indices of shape {tuple(positions.shape)} need as many axes as shape {tuple(x.shape)}")
         require_elements(x.shape[axis], math.prod(positions.shape))
-        batch_shape = list(broadcast([_shape_without(x.shape, axis), _shape_without(positions.shape, axis)]))
+        batch_shape = list(broadcast_shape([_shape_without(x.shape, axis), _shape_without(positions.shape, axis)]))
         broadcast_x = xp.broadcast_to(x, (*batch_shape[:axis], x.shape[axis], *batch_shape[axis:]))
         positions = xp.broadcast_to(positions, (*batch_shape[:axis], positions.shape[axis], *batch_shape[axis:]))
         if not math.prod(positions.shape):

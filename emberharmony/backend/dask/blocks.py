@@ -14,7 +14,7 @@ from dask.base import normalize_token
 
 from emberharmony.backend.abstract import AbstractBackend
 from emberharmony.backend.discovery import load
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.registry import OPS
 from emberharmony.transforms.abstract_tensor import AbstractTensor
@@ -122,11 +122,11 @@ def zeros(shape: Sequence[int], dtype: Any) -> da.Array:
 def apply_elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
     """Returns the result of an elementwise op of the NumPy backend, computed block by block."""
     tensors, args, kwargs = put_slots(args, kwargs)
-    shape = broadcast([x.shape for x in tensors])
+    shape = broadcast_shape([x.shape for x in tensors])
     with np.errstate(all="ignore"):
         dtype = Block(op, args, kwargs)(*(np.ones((1,) * x.ndim, x.dtype) for x in tensors)).dtype
     sources = [_broadcast_source(x) for x in tensors]
-    inner_shape = broadcast([x.shape for x in sources])
+    inner_shape = broadcast_shape([x.shape for x in sources])
     inner_result = apply_to_blocks(Block(op, args, kwargs, dtype), sources, len(inner_shape), dtype)
     return inner_result if inner_shape == shape else broadcast_by_blocks(inner_result, shape)
 

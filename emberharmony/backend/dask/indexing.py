@@ -23,7 +23,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axis
 from emberharmony.backend.shared.arrays.indexing import block_slices, key_parts_of, nonnegative_indices
 from emberharmony.backend.shared.arrays.shape import FURTHEST, clip_offset, require_matrices
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 
 _INT64 = np.dtype(np.int64)
@@ -78,7 +78,7 @@ def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: 
     if len(columns) == 1:
         return _take(y, columns[0][1], columns[0][0])
     axes = [axis for axis, _ in columns]
-    joint_shape = broadcast([tuple(column.shape) for _, column in columns])
+    joint_shape = broadcast_shape([tuple(column.shape) for _, column in columns])
     other_axes = [axis for axis in range(y.ndim) if axis not in axes]
     lengths = [y.shape[axis] for axis in axes]
     flat_indices: Any = np.zeros((), np.int64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from emberharmony.backend.host import is_integer
 from emberharmony.backend.shared.arrays.shape import as_shape
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, as_dtype, default_float
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, RangeError, ShapeError, brief
@@ -109,7 +109,7 @@ def check_fits_shape(name: str, own_shape: Sequence[int], shape: Sequence[int]) 
         ShapeError: if it does not; the message has the name of the parameter.
     """
     try:
-        is_fitting = broadcast([own_shape, shape]) == tuple(shape)
+        is_fitting = broadcast_shape([own_shape, shape]) == tuple(shape)
     except ShapeError:
         is_fitting = False
     if not is_fitting:

@@ -11,7 +11,7 @@ from emberharmony.core.cells.blocks import OBSERVED, THREAD
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.cells.overwriting import OVERWRITINGS
-from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
+from emberharmony.core.state.commits import Step, assignment, commit, steps_if_unchanged
 
 
 class Form:
@@ -71,7 +71,9 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
     steps: list[Iterable[Step]] = []
     for cell, tensor_and_home, new_value in zip(cells, pairs_before, new_values, strict=True):
         home_ops = None if isinstance(new_value, Form) else tensor_and_home[1]
-        steps.append(if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_value, home_ops))]))
+        steps.append(
+            steps_if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_value, home_ops))])
+        )
     commit(*steps)
 
 

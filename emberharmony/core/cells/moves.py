@@ -17,7 +17,7 @@ from emberharmony.core.cells.overwriting import OVERWRITINGS, await_end
 from emberharmony.core.errors import BackendSwitchWarning, EmberError, TracedTensorError
 from emberharmony.core.named_tuple import Record
 from emberharmony.core.state.checked_mode import most_moves
-from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
+from emberharmony.core.state.commits import Step, assignment, commit, steps_if_unchanged
 from emberharmony.core.tracing import TensorProxy
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Movable:
         if held[1] is home_ops:
             return held[0]
         tensor = self.convert_held(held, home_ops)
-        commit(if_unchanged(self, slot, held, [assignment(self, slot, (tensor, home_ops))]))
+        commit(steps_if_unchanged(self, slot, held, [assignment(self, slot, (tensor, home_ops))]))
         return tensor
 
     def convert_held(self, held: Held, home: Any) -> Any:
@@ -161,7 +161,7 @@ def steps_of_move(cell: "Cell", home: Any) -> list[Iterable[Step]]:
         tensor_and_home = cell._held_after_writes() if slot == "_held" else cell._grad
         if tensor_and_home is not None and tensor_and_home[1] is not home:
             tensor = cell.convert_held(tensor_and_home, home)
-            steps.append(if_unchanged(cell, slot, tensor_and_home, [assignment(cell, slot, (tensor, home))]))
+            steps.append(steps_if_unchanged(cell, slot, tensor_and_home, [assignment(cell, slot, (tensor, home))]))
     return steps
 
 

@@ -25,6 +25,6 @@ def assignment(owner: Any, name: str, value: Any) -> Step:
     return setattr, owner, name, value
 
 
-def if_unchanged(owner: Any, name: str, value: Any, steps: Iterable[Step]) -> Iterator[Step]:
+def steps_if_unchanged(owner: Any, name: str, value: Any, steps: Iterable[Step]) -> Iterator[Step]:
     """Yields each step only if the attribute is this very value at that moment; it is read while the steps run."""
     return compress(steps, map(is_, map(attrgetter(name), repeat(owner)), repeat(value)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.options import number
+from emberharmony.core.options import as_number
 from emberharmony.core.types import DTypeLike, Tensor, TensorLike
 from emberharmony.ops.algebra.norms import matrix_norm
 from emberharmony.ops.arrays.indexing import diagonal
@@ -34,7 +34,7 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
         2.0
     """
     if p is not None and not isinstance(p, str):
-        p = number("p", p)
+        p = as_number("p", p)
     if p not in (None, 2, -2):
         return multiply(matrix_norm(x, p), matrix_norm(inv(x), p))
     singular_values = svdvals(x)

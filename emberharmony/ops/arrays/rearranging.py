@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
-from emberharmony.core.options import integer
+from emberharmony.core.options import as_integer
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.arrays.shape import flip, reshape, swapaxes, transpose
 
@@ -128,7 +128,7 @@ def space_to_depth(
     """
     channels_last_pattern = "n (h a) (w b) c -> n h w (a b c)"
     channels_first_pattern = "n c (h a) (w b) -> n (a b c) h w"
-    block_size = integer("block_size", block_size, 1)
+    block_size = as_integer("block_size", block_size, 1)
     return rearrange(
         x,
         channels_last_pattern if shared_rearranging.is_channels_last(data_format) else channels_first_pattern,
@@ -161,7 +161,7 @@ def depth_to_space(
     """
     channels_last_pattern = "n h w (a b c) -> n (h a) (w b) c"
     channels_first_pattern = "n (a b c) h w -> n c (h a) (w b)"
-    block_size = integer("block_size", block_size, 1)
+    block_size = as_integer("block_size", block_size, 1)
     return rearrange(
         x,
         channels_last_pattern if shared_rearranging.is_channels_last(data_format) else channels_first_pattern,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
-from emberharmony.core.options import constant, integer
+from emberharmony.core.options import as_integer, constant
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.arrays.creation import arange
 from emberharmony.ops.arrays.indexing import where
@@ -83,7 +83,7 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
         >>> bool(ops.isclose(ops.multigammaln(3.0, 2), 1.55019499))
         True
     """
-    d = integer("d", d, 1)
+    d = as_integer("d", d, 1)
     is_inside = greater(a, 0.5 * (d - 1))
     # A whole number `a` would lose the halves.
     inside_a = where(is_inside, add(a, 0.0), 0.5 * d)

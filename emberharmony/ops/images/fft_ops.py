@@ -22,7 +22,7 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import as_dtype, default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
-from emberharmony.core.options import integer
+from emberharmony.core.options import as_integer
 from emberharmony.core.types import Axis, ComplexTensorLike, DeviceLike, DTypeLike, Norm, Tensor, TensorLike
 from emberharmony.ops.arrays.creation import arange, hamming, hanning, ones
 from emberharmony.ops.arrays.indexing import scatter, take, where
@@ -462,8 +462,8 @@ def _frame_positions(x: Tensor, frames: int, stride: int, length: int) -> Tensor
 
 def _window(x: Tensor, window: object, length: int, stride: int, fft_length: int) -> Tensor:
     """Returns the window, padded with zeros on both sides to `fft_length`, in the dtype of the signal."""
-    fft_length = integer("fft_length", fft_length, 1)
-    length, stride = integer("sequence_length", length, 1), integer("sequence_stride", stride, 1)
+    fft_length = as_integer("fft_length", fft_length, 1)
+    length, stride = as_integer("sequence_length", length, 1), as_integer("sequence_stride", stride, 1)
     if length > fft_length:
         raise ArgumentError(f"expected a sequence_length of at most fft_length, got {length} and {fft_length}")
     float_dtype = as_inexact(dtype_of(x))

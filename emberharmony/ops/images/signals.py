@@ -9,7 +9,7 @@ from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact, promote
-from emberharmony.core.options import number
+from emberharmony.core.options import as_number
 from emberharmony.core.types import Operand, Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.creation import arange, zeros_like
 from emberharmony.ops.arrays.indexing import take, where
@@ -142,7 +142,7 @@ def interp(
     x, xp = (cast(operand, "float32" if axis_dtype.bits == 16 else axis_dtype) for operand in (x, xp))
     fp = cast(fp, "float32" if result_dtype.bits == 16 else result_dtype)
     if period is not None:
-        x, xp, fp = _wrap_into_period(x, xp, fp, abs(number("period", period)))
+        x, xp, fp = _wrap_into_period(x, xp, fp, abs(as_number("period", period)))
         left = right = None
     last_index = xp.shape[0] - 1
     lower_index = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last_index)

@@ -17,7 +17,7 @@ from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.options import constant, number
+from emberharmony.core.options import as_number, constant
 from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.creation import arange, ones_like
 from emberharmony.ops.arrays.indexing import get_item, take, where
@@ -279,7 +279,7 @@ def elastic_transform(
     """
     x = _as_batch(images, data_format)
     image_count, height, width, _ = x.shape
-    sigma = number("sigma", sigma)
+    sigma = as_number("sigma", sigma)
     noise = random_normal((image_count, height, width, 2), 0.0, sigma, "float32", seed, generator)
     displacements = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
     column_grid, row_grid = _pixel_grid(height, width, displacements)

@@ -14,7 +14,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
-from emberharmony.core.options import is_number, number
+from emberharmony.core.options import as_number, is_number
 from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.algebra.products import matmul
 from emberharmony.ops.arrays.creation import arange, tri
@@ -182,7 +182,7 @@ def rope(
     Source: Su et al., RoFormer: enhanced transformer with rotary position embedding, 2021; options as in `mlx.nn.RoPE`.
     """
     (axis_index,) = nonnegative_axes(axis, len(x.shape))
-    base_number, scale_number = number("base", base), number("scale", scale)
+    base_number, scale_number = as_number("base", base), as_number("scale", scale)
     pair_count = shared_attention.check_rotation(x.shape, axis_index, dims, base_number, frequencies)
     widened_x = widen(x)
     x_dtype, device = dtype(widened_x), get_device(widened_x)

@@ -16,7 +16,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
-from emberharmony.core.options import number
+from emberharmony.core.options import as_number
 from emberharmony.core.types import SpatialPadding, Tensor, TensorLike
 from emberharmony.ops.arrays.creation import arange, ones, zeros
 from emberharmony.ops.arrays.indexing import get_item, take_along_axis, where
@@ -282,7 +282,7 @@ def lp_pool(
 
     Source: `torch.nn.functional.lp_pool1d`.
     """
-    exponent = number("norm_type", norm_type)
+    exponent = as_number("norm_type", norm_type)
     if not exponent > 0:
         raise ArgumentError(f"norm_type is a positive number, not {norm_type!r:.60}")
     result_dtype = dtype(divide(inputs, 1.0))

@@ -15,7 +15,7 @@ from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
-from emberharmony.core.options import integer
+from emberharmony.core.options import as_integer
 from emberharmony.core.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from emberharmony.core.types import Tensor, TensorLike, Tensors, Varying
 from emberharmony.ops.arrays.creation import arange, full, zeros
@@ -326,7 +326,7 @@ def unique(
     first_indices = take(sorting_indices, group_starts)
     unique_values = take(rows, first_indices, 0)
     if size is not None:
-        missing_count = integer("size", size, 0) - first_indices.shape[0]
+        missing_count = as_integer("size", size, 0) - first_indices.shape[0]
         returned_count = min(size, first_indices.shape[0])
         unique_values, first_indices, counts = (
             unique_values[:returned_count, ...],

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, cast
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
-from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
+from emberharmony.core.state.commits import Step, assignment, commit, steps_if_unchanged
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_matching_gradient
 from emberharmony.optim.options import LearningRate, Limit, NotNegative, add_init_and_limits, one_of
@@ -157,7 +157,7 @@ class LBFGS(ParameterGroups):
             commit(call.final_steps(clear))
         except BaseException:
             # An interruption after the final commit must not undo the step, so the count is compared.
-            commit(if_unchanged(self, "_count", count_before, restoring_steps))
+            commit(steps_if_unchanged(self, "_count", count_before, restoring_steps))
             raise
         return first_loss
 

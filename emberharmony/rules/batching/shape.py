@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from emberharmony.backend.shared.arrays.shape import pad_pairs
-from emberharmony.core.axes import broadcast, nonnegative_axes
+from emberharmony.core.axes import broadcast_shape, nonnegative_axes
 from emberharmony.rules.batching.forms import axes_of_whole, batches, call_along_axis, flatten_slices, rule_on_last_axes
 from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows, with_rank
 
@@ -59,7 +59,7 @@ def _broadcast_to(m: Mapped, x: Rows, shape: Any) -> T:
 
 @batches("broadcast_arrays")
 def _broadcast_arrays(m: Mapped, *arrays: Any) -> T:
-    shape = broadcast([x.shape for x in arrays])
+    shape = broadcast_shape([x.shape for x in arrays])
     broadcast_to = m.bound.broadcast_to
     return tuple(
         broadcast_to(with_rank(m, x, len(shape)) if x.__class__ is Rows else x, (m.size, *shape)) for x in arrays

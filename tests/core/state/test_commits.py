@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import pytest
 
-from emberharmony.core.state.commits import assignment, commit, if_unchanged
+from emberharmony.core.state.commits import assignment, commit, steps_if_unchanged
 
 
 class State:
@@ -24,10 +24,10 @@ def test_steps_run_in_order_until_one_raises() -> None:
 
 def test_a_condition_is_checked_before_each_step() -> None:
     state, mine = State(), object()
-    commit(if_unchanged(state, "owner", mine, [assignment(state, "x", 1)]))
+    commit(steps_if_unchanged(state, "owner", mine, [assignment(state, "x", 1)]))
     assert state.x == 0
     steps = [assignment(state, "x", 1), assignment(state, "owner", None), assignment(state, "y", 1)]
-    commit([assignment(state, "owner", mine)], if_unchanged(state, "owner", mine, steps))
+    commit([assignment(state, "owner", mine)], steps_if_unchanged(state, "owner", mine, steps))
     assert (state.x, state.y) == (1, 0)
 
 

@@ -150,7 +150,7 @@ MUTANTS = [
     Mutant(
         name="broadcast-of-zero",
         module="emberharmony/core/axes.py",
-        function="broadcast",
+        function="broadcast_shape",
         original="n != 1 and result_shape[i] not in (1, n)",
         replacement="n > 1 and result_shape[i] not in (1, n)",
         tests=("tests/core/test_axes.py",),

@@ -73,13 +73,13 @@ def _logsumexp(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
     maximum = jnp.max(lax.stop_gradient(widened_x), axes, keepdims=True, initial=-jnp.inf)
     shift = jnp.where(jnp.isfinite(maximum), maximum, 0)
-    total = jnp.sum(widen_for_sum(jnp.exp(widened_x - shift), _element_count(x, axes)), axes, keepdims=True)
+    exp_sum = jnp.sum(widen_for_sum(jnp.exp(widened_x - shift), _element_count(x, axes)), axes, keepdims=True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
-    is_empty_sum = total == 0
-    total = (
-        jnp.where(is_empty_sum, -jnp.inf, jnp.log(jnp.where(is_empty_sum, 1, total))).astype(widened_x.dtype) + shift
+    is_empty_sum = exp_sum == 0
+    log_sum = (
+        jnp.where(is_empty_sum, -jnp.inf, jnp.log(jnp.where(is_empty_sum, 1, exp_sum))).astype(widened_x.dtype) + shift
     )
-    return (total if keepdims else jnp.squeeze(total, axes)).astype(x.dtype)
+    return (log_sum if keepdims else jnp.squeeze(log_sum, axes)).astype(x.dtype)
 
 
 class JAXReductionOps:

@@ -380,11 +380,11 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
     # In float64 the exponential takes as long as two in float32, whose errors an accurate sum averages.
     shifted_x = x - shift
     shifted_x = shifted_x.astype(mx.float32) if x.dtype.size == 2 else shifted_x
-    total = wide_sum(exp_double(shifted_x) if shifted_x.dtype == mx.float64 else mx.exp(shifted_x), axes, True)
+    exp_sum = wide_sum(exp_double(shifted_x) if shifted_x.dtype == mx.float64 else mx.exp(shifted_x), axes, True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
-    is_empty_sum = total == 0
-    total = mx.where(is_empty_sum, -mx.inf, mx.log(mx.where(is_empty_sum, 1, total))).astype(x.dtype) + shift
-    return total if keepdims else mx.squeeze(total, axes)
+    is_empty_sum = exp_sum == 0
+    log_sum = mx.where(is_empty_sum, -mx.inf, mx.log(mx.where(is_empty_sum, 1, exp_sum))).astype(x.dtype) + shift
+    return log_sum if keepdims else mx.squeeze(log_sum, axes)
 
 
 @functools.cache

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import broadcast_shape
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 
@@ -25,7 +25,7 @@ def check_factors(first: Sequence[int], second: Sequence[int]) -> None:
             f"axis of the second {second[-min(len(second), 2)]}{hint}"
         )
     try:
-        broadcast([first[:-2], second[:-2]])
+        broadcast_shape([first[:-2], second[:-2]])
     except ShapeError as error:
         raise ShapeError(f"{shapes_text} have no matrix product: for their batch axes, {error}") from error
 

@@ -17,7 +17,7 @@ from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, float32, float64, int32, int64
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import check_fits
-from emberharmony.core.options import constant, number
+from emberharmony.core.options import as_number, constant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -321,7 +321,7 @@ class HostMade:
         def rising_window(n: np.ndarray, last: int) -> np.ndarray:
             return np.i0(beta * np.sqrt(1 - (n / last) ** 2.0)) / np.i0(beta)
 
-        beta = number("beta", beta)
+        beta = as_number("beta", beta)
         return self._window(rising_window, x, dtype, device)
 
     def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:

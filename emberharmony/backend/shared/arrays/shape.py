@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.backend.host import host_indices, is_integer
 from emberharmony.backend.promote import Promotion, nonnegative_axes
 from emberharmony.backend.shared.device import check_memory, memory_limit
-from emberharmony.core.axes import as_index, as_length, broadcast
+from emberharmony.core.axes import as_index, as_length, broadcast_shape
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import (
     ArgumentError,
@@ -214,7 +214,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         ArgumentTypeError: if a length is not an integer.
         ShapeError: if they do not broadcast, or a length is negative.
     """
-    return broadcast([as_shape(shape) for shape in shapes])
+    return broadcast_shape([as_shape(shape) for shape in shapes])
 
 
 def check_pad(mode: str, constant_values: Any) -> bool:

@@ -11,7 +11,7 @@ from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.options import integer
+from emberharmony.core.options import as_integer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,7 +106,7 @@ def frequencies(n: int, d: float, halved: bool, dtype: DType) -> np.ndarray:
         ArgumentError: if the length is below 1, or the distance of the samples is 0.
         OutOfMemoryError: if no memory holds the frequencies.
     """
-    length = integer("n", n, 1)
+    length = as_integer("n", n, 1)
     if d == 0:
         raise ArgumentError(f"expected a sample spacing d other than 0, got {d}")
     check_memory((length,), 8)

@@ -17,7 +17,7 @@ from emberharmony.core.errors import (
     brief,
     suggest,
 )
-from emberharmony.core.options import number
+from emberharmony.core.options import as_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ def check_cross_entropy(
     if reduction not in REDUCTIONS:
         hint = suggest(reduction, REDUCTIONS)
         raise ArgumentError(f"reduction is {brief(reduction)}, expected one of 'none', 'mean', 'sum'{hint}")
-    if not 0.0 <= number("label_smoothing", smoothing) <= 1.0:
+    if not 0.0 <= as_number("label_smoothing", smoothing) <= 1.0:
         raise ArgumentError(f"label_smoothing is {brief(smoothing)}, expected a number from 0 to 1")
     shape = tuple(x.shape)
     (class_axis,) = nonnegative_axes(axis, len(shape))
