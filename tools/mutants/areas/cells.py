@@ -238,7 +238,9 @@ MUTANTS = [
         name="form-after-an-assignment",
         module="emberharmony/core/cells/forms.py",
         function="hold_forms",
-        original='steps_if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_value, home_ops))])',
+        original=(
+            'steps_if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_value, home_ops))])'
+        ),
         replacement='[assignment(cell, "_held", (new_value, home_ops))]',
         tests=("tests/core/cells/test_forms.py",),
         why="a quantised layer computes with the weight that it had before another thread gave it one",
