@@ -58,7 +58,7 @@ class Batches:
         if not arrays:
             raise ArgumentError("batches() takes at least one array")
         for array in arrays:
-            if isinstance(array, (tuple, dict)) and any(hasattr(part, "shape") for part in ops.tree_leaves(array)):
+            if isinstance(array, (tuple, dict)) and any(hasattr(leaf, "shape") for leaf in ops.tree_leaves(array)):
                 argument_text = "*arrays" if isinstance(array, tuple) else "*arrays.values()"
                 raise ArgumentTypeError(
                     f"batches() takes the arrays one by one, as in batches(x, y, ...): pass {argument_text}"
@@ -97,9 +97,9 @@ class Batches:
             self._draw_order()
         self._continues = False
         while self._position < len(self):
-            start = self._position * self.batch_size
+            first_row = self._position * self.batch_size
             self._position += 1
-            yield self._batch_rows(start, min(start + self.batch_size, self.rows))
+            yield self._batch_rows(first_row, min(first_row + self.batch_size, self.rows))
 
     def __repr__(self) -> str:
         arrays_text = ", ".join(f"{tuple(array.shape)} {ops.dtype(array.value).name}" for array in self._arrays)

@@ -89,8 +89,8 @@ def stream_generate(
         raise ArgumentError("top_p must be more than 0; top_k=1 draws the likeliest token")
     prompt_token_lists, is_single = _texts_and_is_single(prompt)
     generator = rngs.generator(rng) if temperature else None
-    options = temperature, top_k, top_p, generator
-    return _token_steps(model, prompt_token_lists, is_single, max_tokens, end_tokens, options)
+    sampling_options = temperature, top_k, top_p, generator
+    return _token_steps(model, prompt_token_lists, is_single, max_tokens, end_tokens, sampling_options)
 
 
 def generate(
@@ -125,9 +125,9 @@ def generate(
         [[2, 3, 4], [4]]
     """
     (prompts, is_single), end_tokens = _texts_and_is_single(prompt), _end_tokens(eos)
-    options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
+    sampling_options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
     token_limit = length("max_tokens", max_tokens, 0)
-    tokens = list(stream_generate(model, prompts[0] if is_single else prompts, token_limit, **options))
+    tokens = list(stream_generate(model, prompts[0] if is_single else prompts, token_limit, **sampling_options))
     if is_single:
         return tokens
     token_lists = [[row_tokens[row] for row_tokens in tokens] for row in range(len(prompts))]
@@ -176,28 +176,28 @@ def _token_steps(
 ) -> Iterator[Any]:
     """Yields the new tokens of each step, one for each text, until all texts have ended or the limit is reached."""
     caches, longest_length = model.caches(), max(map(len, texts))
-    padding = tuple(longest_length - len(text) for text in texts)
-    if any(padding):
+    padding_lengths = tuple(longest_length - len(text) for text in texts)
+    if any(padding_lengths):
         for cache in caches:
             if isinstance(cache, KVCache):
-                cache.padding = padding
-    tokens = ops.array([[0] * pad_count + text for pad_count, text in zip(padding, texts, strict=True)])
+                cache.padding = padding_lengths
+    tokens = ops.array([[0] * pad_count + text for pad_count, text in zip(padding_lengths, texts, strict=True)])
     end_tokens: list[int | None] = [None] * len(tokens)
     while (limit is None or limit > 0) and None in end_tokens:
         logits = model(tokens, caches)
-        if any(padding) and not any(isinstance(cache, KVCache) and cache.is_masked for cache in caches):
+        if any(padding_lengths) and not any(isinstance(cache, KVCache) and cache.is_masked for cache in caches):
             raise ArgumentError(
                 f"{type(model).__name__} does not ask its caches for the mask of padding (nn.KVCache.mask), which "
                 f"texts of different length need; generate each text alone"
             )
         chosen_tokens = _sample_tokens(logits[:, -1], *options)
-        bound, token_ids = selection.active(), ops.to_numpy(chosen_tokens).tolist()
+        active_selection, token_ids = selection.active(), ops.to_numpy(chosen_tokens).tolist()
         new_tokens = [
             token if end_token is None else end_token for token, end_token in zip(token_ids, end_tokens, strict=True)
         ]
         end_tokens = [token if token in ends else None for token in new_tokens]
         yield new_tokens[0] if is_single else new_tokens
-        if new_tokens == token_ids and selection.is_active(bound):
+        if new_tokens == token_ids and selection.is_active(active_selection):
             tokens = ops.expand_dims(chosen_tokens, 1)
         else:
             tokens = ops.array([[token] for token in new_tokens])

@@ -77,11 +77,11 @@ class Initializer:
             DTypeError: if the dtype is not floating.
             ShapeError: if the initializer does not fit the shape.
         """
-        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        axis_lengths = (shape,) if isinstance(shape, int) else tuple(shape)
         result_dtype = ops.default_float() if dtype is None else as_dtype(dtype)
         if not result_dtype.is_floating:
             raise DTypeError(f"{self!r} makes parameters, which are floating, not {result_dtype.name}")
-        return self._draw(lengths, rngs.generator(rng), result_dtype)
+        return self._draw(axis_lengths, rngs.generator(rng), result_dtype)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Initializer):
@@ -145,11 +145,11 @@ def fans(shape: Shape) -> tuple[int, int]:
         >>> nn.init.fans((16, 3, 5, 5))
         (75, 400)
     """
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-    if len(lengths) < 2:
-        raise ShapeError(f"a weight of shape {lengths} has no fans, expected (out, in, ...)")
-    kernel_size = math.prod(lengths[2:])
-    return lengths[1] * kernel_size, lengths[0] * kernel_size
+    axis_lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    if len(axis_lengths) < 2:
+        raise ShapeError(f"a weight of shape {axis_lengths} has no fans, expected (out, in, ...)")
+    kernel_size = math.prod(axis_lengths[2:])
+    return axis_lengths[1] * kernel_size, axis_lengths[0] * kernel_size
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:

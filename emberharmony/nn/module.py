@@ -357,10 +357,12 @@ class Module(walk.Holder):
         class_name, options_text = type(self).__name__, ", ".join(_constructor_options(self))
         if not inner_texts:
             return f"{class_name}({options_text})"
-        lines = [
-            line for block in ([options_text] if options_text else []) + inner_texts for line in block.splitlines()
+        repr_lines = [
+            line
+            for text_block in ([options_text] if options_text else []) + inner_texts
+            for line in text_block.splitlines()
         ]
-        return "\n  ".join([f"{class_name}(", *lines]) + "\n)"
+        return "\n  ".join([f"{class_name}(", *repr_lines]) + "\n)"
 
 
 def _constructor_options(module: Module) -> list[str]:

@@ -101,13 +101,13 @@ def loading_steps_and_names(
         raise StateDictError(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_faults_text(fault_texts)}{hint}"
         )
-    loaded = Loaded(
+    loaded_names = Loaded(
         [name for name in cell_by_name if name in value_by_new_name],
         missing_names,
         unexpected_names + foreign_names,
         cast_names,
     )
-    return [cell.replace_step(tensor) for cell, tensor in new_tensors.items()], loaded
+    return [cell.replace_step(tensor) for cell, tensor in new_tensors.items()], loaded_names
 
 
 def _new_tensors(
@@ -142,15 +142,17 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
     if not isinstance(values, Mapping):
         raise ArgumentTypeError(f"convert_state_dict() takes a dict from names to tensors, not {brief(values)}")
     cell_by_name = saved_cells(module, persistent_only=True)
-    shapes = _shape_by_name(module, cell_by_name)
+    shape_by_name = _shape_by_name(module, cell_by_name)
     tensor_by_name = {name: _active_tensor(name, value) for name, value in values.items()}
-    tensors, _, faults = _layout_module().read_tensors(module, cell_by_name, shapes, tensor_by_name, source, True)
-    if faults:
+    own_tensors, _, fault_texts = _layout_module().read_tensors(
+        module, cell_by_name, shape_by_name, tensor_by_name, source, True
+    )
+    if fault_texts:
         hint = _layout_hint(module, cell_by_name, tensor_by_name, source, "source")
-        raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_faults_text(faults)}{hint}")
-    tensor_by_cell = {cell: tensors[name] for name, cell in cell_by_name.items() if name in tensors}
+        raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_faults_text(fault_texts)}{hint}")
+    tensor_by_cell = {cell: own_tensors[name] for name, cell in cell_by_name.items() if name in own_tensors}
     tensors_by_name = {name: tensor_by_cell[cell] for name, cell in cell_by_name.items()}
-    converted_tensors: dict[str, Any] = _layout_module().to_layout(module, shapes, tensors_by_name, layout)
+    converted_tensors: dict[str, Any] = _layout_module().to_layout(module, shape_by_name, tensors_by_name, layout)
     return converted_tensors
 
 

@@ -36,14 +36,14 @@ def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> S
         body_rows = [(name, class_name, *numbers) for name, class_name, _, *numbers in body_rows]
     rows: list[tuple[str, ...]] = [_HEAD if specs else (*_HEAD[:2], *_HEAD[3:]), *body_rows]
     column_widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
+    table_lines = [
         "  ".join(
             cell.rjust(width) if i >= len(row) - 2 else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, column_widths, strict=True))
         ).rstrip()
         for row in rows
     ]
-    summary_text = Summary("\n".join([*lines, total_row]))
+    summary_text = Summary("\n".join([*table_lines, total_row]))
     summary_text.html = html_table(type(module).__name__, rows[0], body_rows, left=len(rows[0]) - 2, notes=total_row)
     return summary_text
 
@@ -70,9 +70,9 @@ def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None
     outer_names: list[str] = []
     for name, submodule in walk.named_modules(module):
         # Only outer modules count as levels of depth; a plain list of modules does not.
-        level = 0 if depth is None else sum(name.startswith(f"{outer_name}.") for outer_name in outer_names)
+        nesting_level = 0 if depth is None else sum(name.startswith(f"{outer_name}.") for outer_name in outer_names)
         outer_names.append(name)
-        if depth is None or level < depth or not name:
+        if depth is None or nesting_level < depth or not name:
             cells = walk.cells(submodule)
             summary_rows.append(
                 (

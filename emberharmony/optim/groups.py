@@ -208,19 +208,19 @@ class ParameterGroups:
             (self.state.update, saved_state.state),
             (setattr, self, "_count", saved_state.count),
         ]
-        for group, options in zip(self.param_groups, saved_state.options, strict=True):
-            steps.append((group.update, options))
+        for group, saved_options in zip(self.param_groups, saved_state.options, strict=True):
+            steps.append((group.update, saved_options))
         return steps
 
     def __repr__(self) -> str:
-        lines = []
+        repr_lines = []
         for group in self.param_groups or [self.defaults]:
             option_texts = [
                 f"{name}={brief(value)}" for name, value in group.items() if name not in ("params", "param_names")
             ]
             count_texts = [f"{len(group['params'])} parameters"] if "params" in group else []
-            lines.append(", ".join([*count_texts, *option_texts]))
-        return f"{type(self).__name__}({'; '.join(lines)})"
+            repr_lines.append(", ".join([*count_texts, *option_texts]))
+        return f"{type(self).__name__}({'; '.join(repr_lines)})"
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the options of a group after checks of each option and of their combinations."""

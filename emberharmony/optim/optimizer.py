@@ -211,13 +211,13 @@ class Optimizer(ParameterGroups):
                 f"{self._head}state must be what init() or update() returned, not {type(state).__name__}; "
                 "the order is update(gradients, state, parameters)"
             )
-        leaves, structure = ops.tree_flatten(params)
+        leaves, tree_structure = ops.tree_flatten(params)
         gradients, wrong_structure = ops.tree_flatten(grads)
-        if wrong_structure != structure or len(state["parameters"]) != len(leaves):
+        if wrong_structure != tree_structure or len(state["parameters"]) != len(leaves):
             raise ArgumentError(
                 f"{self._head}the gradients ({wrong_structure}) and the state ({len(state['parameters'])} leaves) "
                 "must be those "
-                f"of the parameters ({structure})"
+                f"of the parameters ({tree_structure})"
             )
         parameter_tensors = [_tensor_of_leaf(leaf) for leaf in leaves]
         gradient_tensors = [_tensor_of_leaf(leaf) for leaf in gradients]
@@ -225,7 +225,7 @@ class Optimizer(ParameterGroups):
             require_matching_gradient(self._head, gradient, value, leaf)
 
         new_tensors, new_state = pure.step(self._apply_rule_at, parameter_tensors, gradient_tensors, state)
-        return ops.tree_unflatten(structure, new_tensors), new_state
+        return ops.tree_unflatten(tree_structure, new_tensors), new_state
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
         rate = group["lr"]

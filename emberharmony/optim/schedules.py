@@ -185,8 +185,8 @@ def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, tota
 
 
 def _linear_rate(lr: float, start: float, end: float, total: int, count: Number) -> Number:
-    share = numbers.divide(numbers.minimum(count, total), total)
-    return numbers.multiply(lr, numbers.add(start, numbers.multiply(end - start, share)))
+    elapsed_share = numbers.divide(numbers.minimum(count, total), total)
+    return numbers.multiply(lr, numbers.add(start, numbers.multiply(end - start, elapsed_share)))
 
 
 @keep_call_text
@@ -375,11 +375,11 @@ def _one_cycle_rate(phases: Sequence[tuple[float, float, float]], anneal_strateg
     for start_step, (end_step, low, high) in reversed(list(zip(start_steps, phases, strict=True))):
         if end_step <= start_step:  # the phase has no step
             continue
-        share = numbers.divide(numbers.subtract(step, start_step), end_step - start_step)
+        elapsed_share = numbers.divide(numbers.subtract(step, start_step), end_step - start_step)
         if anneal_strategy == "cos":
-            phase_rate = _half_cosine(low, high, share)
+            phase_rate = _half_cosine(low, high, elapsed_share)
         else:
-            phase_rate = numbers.add(low, numbers.multiply(high - low, share))
+            phase_rate = numbers.add(low, numbers.multiply(high - low, elapsed_share))
         rate = phase_rate if rate is None else numbers.where(numbers.less(end_step, step), rate, phase_rate)
     return rate
 
@@ -423,9 +423,9 @@ def _cyclic_rate(
 ) -> Number:
     cycles_done = numbers.divide(count, steps_up + steps_down)
     cycle_index = numbers.floor(cycles_done)
-    share = numbers.subtract(cycles_done, cycle_index)
-    rising_share = numbers.divide(share, steps_up / (steps_up + steps_down))
-    falling_share = numbers.divide(numbers.subtract(1.0, share), steps_down / (steps_up + steps_down))
+    cycle_share = numbers.subtract(cycles_done, cycle_index)
+    rising_share = numbers.divide(cycle_share, steps_up / (steps_up + steps_down))
+    falling_share = numbers.divide(numbers.subtract(1.0, cycle_share), steps_down / (steps_up + steps_down))
     height = numbers.multiply(high - low, numbers.minimum(rising_share, falling_share))
     if mode == "triangular2":
         height = numbers.multiply(height, numbers.power(0.5, cycle_index))

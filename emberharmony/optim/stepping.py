@@ -75,13 +75,13 @@ class StepPlan(SimpleNamespace):
     def _overwriting_calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
         """Returns the calls that overwrite the tensors of all cells, or None if one part refuses."""
         all_calls: list[Iterable[Step]] = []
-        start = 0
-        for cells, calls in self.overwritten or ():
-            cell_calls = calls(tensors[start : start + len(cells)])
+        start_index = 0
+        for cells, make_calls in self.overwritten or ():
+            cell_calls = make_calls(tensors[start_index : start_index + len(cells)])
             if cell_calls is None:
                 return None
             all_calls += cell_calls
-            start += len(cells)
+            start_index += len(cells)
         return all_calls
 
 

@@ -30,9 +30,9 @@ class Vectors(SimpleNamespace):
 
     def copy_of_part(self, name: str, place: int) -> Any:
         """Returns a copy of the elements of a joined vector that belong to one parameter."""
-        start = sum(map(math.prod, self.shapes[:place]))
+        start_element = sum(map(math.prod, self.shapes[:place]))
         shape = self.shapes[place]
-        elements = self.home.get_item(self.tensors[name], slice(start, start + math.prod(shape)))
+        elements = self.home.get_item(self.tensors[name], slice(start_element, start_element + math.prod(shape)))
         tensor = self.home.copy(self.home.reshape(elements, shape))
         self.home.eval(tensor)  # evaluated so that other threads can read it
         return tensor

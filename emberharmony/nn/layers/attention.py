@@ -316,10 +316,10 @@ class MultiheadAttention(Module):
             mask = causal_mask if mask is None else ops.logical_and(mask, causal_mask)
         if mask is not None:
             logits = ops.where(mask, logits, ops.finfo(ops.dtype(logits)).min * 0.5)
-        weights = ops.softmax(logits, -1)
+        attention_weights = ops.softmax(logits, -1)
         if rate:
-            weights = ops.dropout(weights, rate, generator=self.rng)
-        return ops.swapaxes(ops.matmul(weights, ops.swapaxes(v, 1, 2)), 1, 2), weights
+            attention_weights = ops.dropout(attention_weights, rate, generator=self.rng)
+        return ops.swapaxes(ops.matmul(attention_weights, ops.swapaxes(v, 1, 2)), 1, 2), attention_weights
 
 
 MultiHeadAttention = MultiheadAttention

@@ -69,11 +69,13 @@ class ConvLSTM2d(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         generator = rngs.generator(rng)
-        options: Any = {"data_format": data_format, "rng": generator, "dtype": dtype}
+        convolution_options: Any = {"data_format": data_format, "rng": generator, "dtype": dtype}
         self.conv_ih = Conv2d(
-            in_channels, 4 * out_channels, kernel_size, stride, padding, dilation, bias=bias, **options
+            in_channels, 4 * out_channels, kernel_size, stride, padding, dilation, bias=bias, **convolution_options
         )
-        self.conv_hh = Conv2d(out_channels, 4 * out_channels, kernel_size, padding="same", bias=False, **options)
+        self.conv_hh = Conv2d(
+            out_channels, 4 * out_channels, kernel_size, padding="same", bias=False, **convolution_options
+        )
         self.batch_first = batch_first
         self._channel_axis = -1 if data_format == "channels_last" else 1
 

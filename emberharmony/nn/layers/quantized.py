@@ -333,8 +333,10 @@ def quantization_error(
             ops.mean(ops.square(ops.divide(tensor, largest_magnitude))) for tensor in (weight_error, wide_matrix)
         ]
         error_numbers = ops.stack([ops.max(ops.abs(weight_error)), *mean_squares])
-        largest, wrong_value, is_whole = ops.to_numpy(error_numbers).tolist()
-        error_by_name[name] = QuantizationError(largest, math.sqrt(wrong_value / is_whole) if largest else 0.0)
+        largest_error, wrong_value, is_whole = ops.to_numpy(error_numbers).tolist()
+        error_by_name[name] = QuantizationError(
+            largest_error, math.sqrt(wrong_value / is_whole) if largest_error else 0.0
+        )
     return error_by_name
 
 
@@ -360,15 +362,16 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
         ArgumentError: if there is none, or the model is one itself.
     """
     lora_ids = {
-        id(part)
+        id(submodule)
         for _, layer in model.named_modules()
         if isinstance(layer, LoRALinear)
-        for part in (layer.lora_a, layer.lora_b)
+        for submodule in (layer.lora_a, layer.lora_b)
     }
     layer_by_name = {
-        name: part
-        for name, part in model.named_modules()
-        if (type(part) in (Linear, Embedding) or hasattr(type(part), "to_linear")) and id(part) not in lora_ids
+        name: submodule
+        for name, submodule in model.named_modules()
+        if (type(submodule) in (Linear, Embedding) or hasattr(type(submodule), "to_linear"))
+        and id(submodule) not in lora_ids
     }
     if "" in layer_by_name:
         class_name, function_name = (
@@ -378,7 +381,9 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
         raise ArgumentError(
             f"expected a model, got a {class_name}, which cannot be replaced in itself; call nn.{function_name}"
         )
-    chosen_layers = [(name, part) for name, part in layer_by_name.items() if where is None or where(name, part)]
+    chosen_layers = [
+        (name, submodule) for name, submodule in layer_by_name.items() if where is None or where(name, submodule)
+    ]
     if not chosen_layers:
         raise ArgumentError(
             f"{type(model).__name__} has no linear layer or embedding to quantise; it has "

@@ -306,8 +306,8 @@ class Fold(Module):
         self.padding, self.stride = lengths("padding", padding, 2, 0), lengths("stride", stride, 2)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        options = (self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
-        return spatial.apply_to_batch(lambda batch: ops.fold(batch, *options), x, 1)
+        fold_options = (self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+        return spatial.apply_to_batch(lambda batch: ops.fold(batch, *fold_options), x, 1)
 
 
 def _axis_option(name: str, value: Any) -> int:

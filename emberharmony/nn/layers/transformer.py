@@ -411,16 +411,16 @@ class Transformer(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         self.d_model, self.nhead, self.batch_first = length("d_model", d_model), length("nhead", nhead), batch_first
-        options: Any = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+        layer_options: Any = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.encoder, self.decoder = custom_encoder, custom_decoder
         if custom_encoder is None:
-            layer: Module = TransformerEncoderLayer(d_model, nhead, *options, rng=rng, dtype=dtype)
-            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-            self.encoder = TransformerEncoder(layer, num_encoder_layers, norm)
+            layer: Module = TransformerEncoderLayer(d_model, nhead, *layer_options, rng=rng, dtype=dtype)
+            final_norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+            self.encoder = TransformerEncoder(layer, num_encoder_layers, final_norm)
         if custom_decoder is None:
-            layer = TransformerDecoderLayer(d_model, nhead, *options, rng=rng, dtype=dtype)
-            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-            self.decoder = TransformerDecoder(layer, num_decoder_layers, norm)
+            layer = TransformerDecoderLayer(d_model, nhead, *layer_options, rng=rng, dtype=dtype)
+            final_norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+            self.decoder = TransformerDecoder(layer, num_decoder_layers, final_norm)
         generator = rngs.generator(rng)
         for parameter in self.parameters():
             shape = parameter.shape

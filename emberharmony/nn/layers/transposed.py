@@ -65,8 +65,10 @@ class _ConvTranspose(Convolution):
         self.padding = lengths("padding", padding, axis_count, 0)
         self.output_padding = lengths("output_padding", output_padding, axis_count, 0)
         self.padding_mode = choice("padding_mode", padding_mode, ("zeros",))
-        for extra, step, spread in zip(self.output_padding, self.stride, self.dilation, strict=True):
-            if extra >= max(step, spread):
+        for axis_output_padding, step, axis_dilation in zip(
+            self.output_padding, self.stride, self.dilation, strict=True
+        ):
+            if axis_output_padding >= max(step, axis_dilation):
                 raise fault(
                     ArgumentError(
                         f"output_padding must be smaller than the stride or the dilation, got {self.output_padding} "

@@ -70,8 +70,8 @@ class Upsample(Module):
 
     def __call__(self, x: TensorLike) -> Tensor:
         mode: Any = self.mode
-        options = self.size, self.scale_factor, mode, self.align_corners, self.recompute_scale_factor
-        return ops.interpolate(x, *options, self.data_format)
+        upsampling_options = self.size, self.scale_factor, mode, self.align_corners, self.recompute_scale_factor
+        return ops.interpolate(x, *upsampling_options, self.data_format)
 
 
 class UpsamplingNearest2d(Upsample):

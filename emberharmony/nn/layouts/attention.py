@@ -12,10 +12,14 @@ def _projections(layer: Any) -> Iterator[tuple[str, str, Part]]:
     """Yields (projection, "weight" or "bias", part) for the projections in a layer's packed parameters."""
     width, key_width = layer.embed_dim, layer.head_dim * layer.num_kv_heads
     row_stops = (width, width + key_width, width + 2 * key_width)
-    for role, start, stop in zip(_ROLES, (0, *row_stops), row_stops, strict=False):
+    for role, start_row, stop_row in zip(_ROLES, (0, *row_stops), row_stops, strict=False):
         is_separate = getattr(layer, f"{role[0]}_proj_weight") is not None
-        yield role, "weight", Part(f"{role[0]}_proj_weight") if is_separate else Part("in_proj_weight", start, stop)
-        yield role, "bias", Part("in_proj_bias", start, stop)
+        yield (
+            role,
+            "weight",
+            Part(f"{role[0]}_proj_weight") if is_separate else Part("in_proj_weight", start_row, stop_row),
+        )
+        yield role, "bias", Part("in_proj_bias", start_row, stop_row)
 
 
 def mlx_attention_row(layer: Any) -> Row:

@@ -72,20 +72,20 @@ def read_tensors(plan: Plan, values: Mapping[str, Any]) -> Read:
         conversion_key = id(tensor), steps
         if conversion_key not in converted_by_key:
             converted_by_key[conversion_key] = _rearrange(tensor, steps)
-        start = 0
+        start_row = 0
         for part, rows in zip(placed_weight.weight.parts, placed_weight.rows, strict=True):
             is_single_part = len(placed_weight.weight.parts) == 1
             parameter_block = (
                 converted_by_key[conversion_key]
                 if is_single_part
-                else converted_by_key[conversion_key][start : start + rows]
+                else converted_by_key[conversion_key][start_row : start_row + rows]
             )
             blocks_by_source.setdefault(part.source, {})[part.start or 0] = parameter_block
             if part.plus:
                 blocks_by_source.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(parameter_block)
-            start += rows
+            start_row += rows
     value_by_parameter = {
-        source: _join_parts([block_by_start[start] for start in sorted(block_by_start)])
+        source: _join_parts([block_by_start[start_row] for start_row in sorted(block_by_start)])
         for source, block_by_start in blocks_by_source.items()
         if block_by_start.keys() == rows_by_source[source]
     }

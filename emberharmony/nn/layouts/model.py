@@ -43,8 +43,8 @@ def read_tensors(
         sources_by_name = {name: model_plan.placed[name].weight.source_names() for name in read_state.missing}
         missing_names = [
             name
-            for name, sources in sources_by_name.items()
-            if not loaded_cells.issuperset(cells_by_name[source] for source in sources)
+            for name, source_names in sources_by_name.items()
+            if not loaded_cells.issuperset(cells_by_name[source] for source in source_names)
         ]
         fault_texts += converting.name_hints(missing_names, read_state.unexpected, model_plan)
     shapes_by_layout = shapes_of_other_layouts(module, shapes, layout) if read_state.faults else {}

@@ -117,9 +117,9 @@ def _weights_of_layer(
     layer_text = f"{type(layer).__name__} at {own_prefix[:-1]}" if own_prefix else type(layer).__name__
     own_sources: set[str] = set()
     for weight in row.weights:
-        sources = {own_prefix + name for name in weight.source_names()}
-        if sources <= shapes.keys() and not sources & taken_names:
-            own_sources |= sources
+        source_names = {own_prefix + name for name in weight.source_names()}
+        if source_names <= shapes.keys() and not source_names & taken_names:
+            own_sources |= source_names
             yield weight.within_model(native_prefix, own_prefix, layer), layer_text
     for name, _ in walk.direct_cells(layer):
         full_name = own_prefix + name

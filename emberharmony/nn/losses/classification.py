@@ -398,10 +398,10 @@ def _cross_entropy_of_probabilities(
     (log_probs, t), _ = convert_matching_operands(name, input=log_probs, target=ops.cast(target, ops.dtype(log_probs)))
     if smoothing:
         t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / log_probs.shape[class_axis_number])
-    terms = ops.multiply(log_probs, t)
+    loss_terms = ops.multiply(log_probs, t)
     if weights is not None:
-        terms = ops.multiply(terms, _weights_along_axis(weights, log_probs, class_axis_number))
-    loss = ops.negative(ops.sum(terms, class_axis_number))
+        loss_terms = ops.multiply(loss_terms, _weights_along_axis(weights, log_probs, class_axis_number))
+    loss = ops.negative(ops.sum(loss_terms, class_axis_number))
     if reduction == "none":
         return cast_to_result_dtype(loss, result_dtype)
     loss_sum = ops.sum(loss)

@@ -95,8 +95,8 @@ class TopK(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        ranks = host.target_ranks(to_host_array("scores", scores), to_host_array("target", target), self.axis)
-        self.add_sums({"right": int((ranks < self.k).sum()), "count": int(ranks.size)})
+        target_ranks = host.target_ranks(to_host_array("scores", scores), to_host_array("target", target), self.axis)
+        self.add_sums({"right": int((target_ranks < self.k).sum()), "count": int(target_ranks.size)})
 
     def compute(self) -> float:
         return quotient(self._state["right"], self._state["count"])

@@ -118,8 +118,8 @@ def warn_of_double_precision(module: Module, loss_fn: Any, inputs: tuple[Any, ..
     part_names = _names_of_parts(loss_fn, len(inputs))
     double_texts = [
         f"{name} of the batch"
-        for name, part in zip(part_names, inputs, strict=True)
-        if any(map(_is_double, filter(ops.is_tensor, ops.tree_leaves(part))))
+        for name, batch_part in zip(part_names, inputs, strict=True)
+        if any(map(_is_double, filter(ops.is_tensor, ops.tree_leaves(batch_part))))
     ]
     double_texts += [
         repr(name) for name, cell in (*module.named_parameters(), *module.named_buffers()) if _is_double(cell)

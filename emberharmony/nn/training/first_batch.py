@@ -31,7 +31,7 @@ def watch_first_step(module: Module) -> Iterator[None]:
         host_values = selection.current().array_if_cheap(x)
         if host_values is None or not host_values.size or host_values.min() < 0.0 or host_values.max() > 1.0:
             return
-        last_module = [part for _, part in module.named_modules()][-1]
+        last_module = [submodule for _, submodule in module.named_modules()][-1]
         if name == "binary_cross_entropy_with_logits":
             warning_text = _DOUBLE.format("a sigmoid") if isinstance(last_module, Sigmoid) else ""
         elif host_values.ndim < 2 or host_values.max() == host_values.min():

@@ -112,25 +112,25 @@ def fit(
     if checkpoint is not None:
         saves = Saves(checkpoint, checkpoint_every, module, optimizer, position, random)
     batches_per_epoch = len(batches) if steps is None and isinstance(batches, Sized) else None
-    run = _Run(
+    training_run = _Run(
         module, loss_fn, optimizer, clip, saves, validation, validate_every or batches_per_epoch or 100, callbacks
     )
-    run.total = steps if batches_per_epoch is None else batches_per_epoch * (epochs or 1)
+    training_run.total = steps if batches_per_epoch is None else batches_per_epoch * (epochs or 1)
     modules_and_modes = [(submodule, submodule.training) for _, submodule in module.named_modules()]
     try:
         module.train()
         optimizer.zero_grad()
-        with Progress(run.total, shown=progress) as run.shown:
-            run.train(position, steps, None if steps is not None else epochs or 1)
+        with Progress(training_run.total, shown=progress) as training_run.shown:
+            training_run.train(position, steps, None if steps is not None else epochs or 1)
     except KeyboardInterrupt:
-        run.record_interruption()
+        training_run.record_interruption()
     finally:
         for submodule, was_training in modules_and_modes:
             submodule.training = was_training
-    if not run.steps_made and not run.history.stopped:
+    if not training_run.steps_made and not training_run.history.stopped:
         raise ArgumentError("fit() got no batch")
-    run.save()
-    return run.history
+    training_run.save()
+    return training_run.history
 
 
 class _Run:

@@ -269,16 +269,16 @@ def _radam_average_length(beta: float, limit: float, step: numbers.Number) -> nu
 
     With `x = -step * log(beta)` the subtrahend is `2 * step / expm1(x)`, which is near `2 / -log(beta)` for small `x`.
     """
-    scale = 2 / -math.log(beta)
+    length_scale = 2 / -math.log(beta)
     x = numbers.multiply(step, -math.log(beta))
     quotient = numbers.divide(numbers.multiply(x, numbers.exp(numbers.multiply(x, -1.0))), one_minus_power(beta, step))
     x_squared = numbers.multiply(x, x)
-    series: numbers.Number = 1 / 47900160
+    series_sum: numbers.Number = 1 / 47900160
     for coefficient in (-1 / 1209600, 1 / 30240, -1 / 720, 1 / 12):
-        series = numbers.add(coefficient, numbers.multiply(x_squared, series))
-    value_near_0 = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(x_squared, series))
+        series_sum = numbers.add(coefficient, numbers.multiply(x_squared, series_sum))
+    value_near_0 = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(x_squared, series_sum))
     one_minus_quotient = numbers.where(numbers.less(x, 0.5), value_near_0, numbers.subtract(1.0, quotient))
-    return numbers.add(limit - scale, numbers.multiply(one_minus_quotient, scale))
+    return numbers.add(limit - length_scale, numbers.multiply(one_minus_quotient, length_scale))
 
 
 @add_init_and_limits

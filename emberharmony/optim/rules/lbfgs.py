@@ -249,12 +249,14 @@ class _Call:
             state["H_diag"] = ops.divide(curvature, ops.vdot(gradient_change, gradient_change))
         history = list(zip(*(state[name] for name in _LISTS), strict=True))
         direction, factors = ops.negative(gradient), []
-        for gradient_change, parameter_change, scale in reversed(history):
-            factors.append(ops.multiply(ops.vdot(parameter_change, direction), scale))
+        for gradient_change, parameter_change, inverse_curvature in reversed(history):
+            factors.append(ops.multiply(ops.vdot(parameter_change, direction), inverse_curvature))
             direction = ops.subtract(direction, ops.multiply(gradient_change, factors[-1]))
         direction = ops.multiply(direction, state["H_diag"])
-        for (gradient_change, parameter_change, scale), factor in zip(history, reversed(factors), strict=True):
-            correction = ops.subtract(factor, ops.multiply(ops.vdot(gradient_change, direction), scale))
+        for (gradient_change, parameter_change, inverse_curvature), factor in zip(
+            history, reversed(factors), strict=True
+        ):
+            correction = ops.subtract(factor, ops.multiply(ops.vdot(gradient_change, direction), inverse_curvature))
             direction = ops.add(direction, ops.multiply(parameter_change, correction))
         return direction
 

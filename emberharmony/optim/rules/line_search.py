@@ -48,8 +48,8 @@ class Line:
         Source: `torch.optim.LBFGS`; Nocedal and Wright, "Numerical Optimization", 2006, algorithms 3.5 and 3.6, with
         the cubic interpolation of minFunc.
         """
-        low, high = self._bracket(length)
-        return low if high is None else self._zoom(low, high)
+        low_point, high_point = self._bracket(length)
+        return low_point if high_point is None else self._zoom(low_point, high_point)
 
     def _point_at(self, length: float) -> Point:
         self.evaluations += 1
@@ -119,16 +119,20 @@ class Line:
 
 def _cubic_minimum(x: Point, y: Point, least_length: float, most_length: float) -> float:
     """Returns the minimum of the cubic polynomial through two points with their slopes, clipped to an interval."""
-    left, right = (x, y) if x.length <= y.length else (y, x)
+    left_point, right_point = (x, y) if x.length <= y.length else (y, x)
     slope_term = x.slope + y.slope - 3 * _safe_ratio(x.loss - y.loss, x.length - y.length)
     radicand = slope_term * slope_term - x.slope * y.slope
     cubic_share = math.nan
     if radicand >= 0:
         square_root = math.sqrt(radicand)
-        cubic_share = _safe_ratio(right.slope + square_root - slope_term, right.slope - left.slope + 2 * square_root)
+        cubic_share = _safe_ratio(
+            right_point.slope + square_root - slope_term, right_point.slope - left_point.slope + 2 * square_root
+        )
     if math.isnan(cubic_share):
         return (least_length + most_length) / 2
-    return min(max(right.length - (right.length - left.length) * cubic_share, least_length), most_length)
+    return min(
+        max(right_point.length - (right_point.length - left_point.length) * cubic_share, least_length), most_length
+    )
 
 
 def _safe_ratio(x: float, y: float) -> float:

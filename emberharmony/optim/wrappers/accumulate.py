@@ -86,7 +86,7 @@ class Accumulate(Wrapper):
 
     def step_results(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
-        gradients, structure = ops.tree_flatten(grads)
+        gradients, tree_structure = ops.tree_flatten(grads)
         leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
         if len(gradients) != len(state["sums"]):
             raise ArgumentError(f"{self._head}{len(gradients)} gradients are given, expected {len(state['sums'])}")
@@ -96,12 +96,12 @@ class Accumulate(Wrapper):
         ]
         gradient_means = [_mean(x, self.n, leaf) for x, leaf in zip(gradient_sums, leaves, strict=True)]
         new_params, inner_state = self.optimizer.update(
-            ops.tree_unflatten(structure, gradient_means), state["optimizer"], params
+            ops.tree_unflatten(tree_structure, gradient_means), state["optimizer"], params
         )
-        passes = ops.add(state["passes"], 1)
-        is_full = ops.equal(passes, self.n)
+        pass_count = ops.add(state["passes"], 1)
+        is_full = ops.equal(pass_count, self.n)
         own_state = {
-            "passes": ops.where(is_full, ops.zeros_like(passes), passes),
+            "passes": ops.where(is_full, ops.zeros_like(pass_count), pass_count),
             "sums": [ops.where(is_full, ops.zeros_like(x), x) for x in gradient_sums],
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)

@@ -80,7 +80,7 @@ class Average:
             raise ArgumentError(f"{message_start}the state has {sorted(state_dict)}, expected ['averages', 'count']")
         averages = [to_active_backend(value) for value in state_dict["averages"]]
         saved_shapes, expected_shapes = (
-            [tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages])
+            [tuple(x.shape) for x in tensor_list] for tensor_list in (averages, [a.value for a in self.averages])
         )
         if saved_shapes != expected_shapes:
             raise ArgumentError(

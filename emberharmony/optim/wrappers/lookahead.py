@@ -75,7 +75,7 @@ class Lookahead(Wrapper):
     def step_results(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
-        fast_weights, structure = ops.tree_flatten(new_params)
+        fast_weights, tree_structure = ops.tree_flatten(new_params)
         step_count = inner_state["count"]
         is_slow_step = ops.logical_and(
             ops.equal(ops.remainder(step_count, self.k), 0), ops.greater(step_count, state["count"])
@@ -86,7 +86,7 @@ class Lookahead(Wrapper):
         ]
         new_slow_weights = choose_tree(is_slow_step, moved_slow_weights, state["slow"])
         return (
-            ops.tree_unflatten(structure, choose_tree(is_slow_step, moved_slow_weights, fast_weights)),
+            ops.tree_unflatten(tree_structure, choose_tree(is_slow_step, moved_slow_weights, fast_weights)),
             inner_state,
             {"slow": new_slow_weights},
         )

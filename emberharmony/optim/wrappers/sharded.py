@@ -66,11 +66,11 @@ class Sharded(Wrapper):
         Raises:
             DistributedError: if a rank is missing.
         """
-        owners, own_rank = self.owner_by_parameter(), rank()
-        own_gradient_by_cell = {cell: x for cell, x in gradients.items() if owners[cell] == own_rank}
+        owner_by_parameter, own_rank = self.owner_by_parameter(), rank()
+        own_gradient_by_cell = {cell: x for cell, x in gradients.items() if owner_by_parameter[cell] == own_rank}
         plan = self.optimizer.plan(own_gradient_by_cell, clear=clear)
         for owner in range(size()):
-            cells = [cell for cell in gradients if owners[cell] == owner]
+            cells = [cell for cell in gradients if owner_by_parameter[cell] == owner]
             if not cells:
                 continue
             new_values = broadcast([plan.values.get(cell, cell.value) for cell in cells], owner)
@@ -114,8 +114,8 @@ class Sharded(Wrapper):
 
     def loading_steps(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the assignments that `load_state_dict` makes: each rank stores the states of its own parameters."""
-        owners, own_rank = self.owner_by_parameter(), rank()
-        removals = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != own_rank]
+        owner_by_parameter, own_rank = self.owner_by_parameter(), rank()
+        removals = [(self.state.pop, cell, None) for cell, owner in owner_by_parameter.items() if owner != own_rank]
         return [*self.optimizer.loading_steps(state_dict), *removals]
 
 

@@ -87,8 +87,8 @@ def _forbidden_pairs(contract: Contract) -> Iterator[tuple[str, str]]:
     """Yields the pairs (importer, imported) that a contract forbids."""
     # In `a | b` the modules are independent of each other; in `a : b` they may import each other.
     layers = [_members_of_layer(group) for group in contract.layers or contract.modules]
-    for height, (members, is_independent) in enumerate(layers):
-        for lower_members, _ in layers[height + 1 :]:
+    for layer_index, (members, is_independent) in enumerate(layers):
+        for lower_members, _ in layers[layer_index + 1 :]:
             yield from ((low, high) for low in lower_members for high in members)
             if contract.type == "independence":
                 yield from ((high, low) for low in lower_members for high in members)
@@ -115,8 +115,8 @@ def _forbidden_imports(graph: Graph, contract: Contract, pairs: Sequence[tuple[s
 def _forbidden_chains(
     graph: Graph, contract: Contract, module: str, targets: Sequence[str], named_layers: set[str]
 ) -> Iterator[Breach]:
-    for imported, line in graph.edges[module]:
-        import_chain = _shortest_chain(graph, imported, targets, named_layers, {module})
+    for imported_module, line in graph.edges[module]:
+        import_chain = _shortest_chain(graph, imported_module, targets, named_layers, {module})
         if import_chain is not None:
             yield Breach(graph.paths[module], line, (module, *import_chain), contract.name)
 
@@ -146,6 +146,6 @@ def _protected_imports(graph: Graph, contract: Contract) -> Iterator[Breach]:
     for module, module_imports in graph.edges.items():
         if any(is_in(module, allowed_importer) for allowed_importer in allowed_importers):
             continue
-        for imported, line in module_imports:
-            if any(is_in(imported, module) for module in contract.modules):
-                yield Breach(graph.paths[module], line, (module, imported), contract.name)
+        for imported_module, line in module_imports:
+            if any(is_in(imported_module, module) for module in contract.modules):
+                yield Breach(graph.paths[module], line, (module, imported_module), contract.name)

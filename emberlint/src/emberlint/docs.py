@@ -52,12 +52,12 @@ KEYS = {
 def pages() -> dict[str, str]:
     """Returns the text of each page by the name of its file: the guide, the settings with their tables, the rules."""
     guide_text = files("emberlint").joinpath("guide.md").read_text(encoding="utf-8")
-    guide, heading, settings = guide_text.partition(SETTINGS)
+    guide_body, heading, settings_text = guide_text.partition(SETTINGS)
     lines_by_page = {
-        "emberlint.md": [guide],
+        "emberlint.md": [guide_body],
         "emberlint_settings.md": [
             "# Settings of emberlint\n",
-            heading + settings,
+            heading + settings_text,
             *_setting_lines(),
             *_options_lines(),
         ],
@@ -72,9 +72,9 @@ def _setting_lines() -> Iterator[str]:
     yield "## Keys of `[tool.emberlint]`\n"
     yield "| key | meaning | default |"
     yield "| --- | --- | --- |"
-    defaults = Settings()
+    default_settings = Settings()
     for key in READERS:
-        yield f"| `{key}` | {KEYS[key]} | {_default_text(getattr(defaults, key.replace('-', '_')))} |"
+        yield f"| `{key}` | {KEYS[key]} | {_default_text(getattr(default_settings, key.replace('-', '_')))} |"
 
 
 def _default_text(value: object) -> str:
@@ -106,8 +106,8 @@ def _rules_lines() -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for rule in all_rules().values():
         docstring_line = (type(rule).__doc__ or "").splitlines()[0]
-        link = f"[{rule.code}](#{rule.code.lower()}-{rule.name})"
-        yield f"| {link} | {rule.name} | {docstring_line} | {rule.min_tier.name} | {_repair_options(rule)} |"
+        rule_link = f"[{rule.code}](#{rule.code.lower()}-{rule.name})"
+        yield f"| {rule_link} | {rule.name} | {docstring_line} | {rule.min_tier.name} | {_repair_options(rule)} |"
     yield ""
     for rule in all_rules().values():
         yield from explanation_lines(rule)

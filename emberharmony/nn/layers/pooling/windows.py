@@ -61,9 +61,9 @@ class _MaxPool(_Pool):
         self.dilation, self.return_indices = lengths("dilation", dilation, self.axes), bool(return_indices)
 
     def _pool(self, x: Tensor) -> Any:
-        options = (self.kernel_size, self.stride, self.padding, self.data_format, self.dilation, self.ceil_mode)
-        pooled_x = ops.max_pool(x, *options)
-        return (pooled_x, ops.max_pool_indices(x, *options)) if self.return_indices else pooled_x
+        pool_options = (self.kernel_size, self.stride, self.padding, self.data_format, self.dilation, self.ceil_mode)
+        pooled_x = ops.max_pool(x, *pool_options)
+        return (pooled_x, ops.max_pool_indices(x, *pool_options)) if self.return_indices else pooled_x
 
     def __call__(self, x: TensorLike) -> Any:
         return spatial.apply_to_batch(self._pool, x, self.axes)

@@ -115,8 +115,8 @@ def check(ctx: click.Context, /, **given_options: Any) -> None:
             ctx.exit(1 if any(change_flags) and not cli_options.exit_zero else 0)
     if cli_options.add_ignore:
         change_flags = [
-            _silence_findings(_findings_to_report(cli_options, part)[0], part.settings, cli_options)
-            for part in project_parts
+            _silence_findings(_findings_to_report(cli_options, project_part)[0], project_part.settings, cli_options)
+            for project_part in project_parts
         ]
         if cli_options.diff:
             ctx.exit(1 if any(change_flags) and not cli_options.exit_zero else 0)
@@ -166,9 +166,9 @@ def _print_all_findings(cli_options: Options, parts: Sequence[Part]) -> list[Fin
     findings: list[Finding] = []
     file_count = 0
     for project_part in parts:
-        part_findings, files = _findings_to_report(cli_options, project_part)
+        part_findings, part_file_count = _findings_to_report(cli_options, project_part)
         findings += options.findings_with_shown_paths(part_findings, project_part.settings)
-        file_count += files
+        file_count += part_file_count
     _print_findings(findings, file_count, cli_options, cli_options.form or parts[0].settings.output_format)
     return findings
 
@@ -191,11 +191,11 @@ def _watch_files(cli_options: Options) -> None:
     def watched_state() -> object:
         watched_paths: list[Path] = []
         for project_part in _project_parts(cli_options, cli_options.paths):
-            baseline = _baseline_file(cli_options, project_part.settings)
+            baseline_file = _baseline_file(cli_options, project_part.settings)
             watched_paths += [
                 project_part.settings.root / "pyproject.toml",
                 *project_part.files.values(),
-                *([baseline] if baseline else []),
+                *([baseline_file] if baseline_file else []),
             ]
         return stamps(watched_paths)
 
@@ -222,8 +222,8 @@ def _silence_findings(findings: Sequence[Finding], settings: Settings, cli_optio
     from emberlint.run.ignore import silence
 
     silenced_files = silence(findings, settings, write=not cli_options.diff)
-    for path, silenced in silenced_files.items() if cli_options.diff else ():
-        click.echo("".join(silenced.change.diff(options.display_path(path, settings))), nl=False)
+    for path, silenced_file in silenced_files.items() if cli_options.diff else ():
+        click.echo("".join(silenced_file.change.diff(options.display_path(path, settings))), nl=False)
     line_count, file_count = sum(file.lines for file in silenced_files.values()), len(silenced_files)
     click.echo(
         f"{line_count} line{'s'[line_count == 1 :]} in {file_count} file{'s'[file_count == 1 :]} silenced", err=True
@@ -232,17 +232,19 @@ def _silence_findings(findings: Sequence[Finding], settings: Settings, cli_optio
 
 
 def _check_part(cli_options: Options, part: Part) -> Report:
-    settings, choice, file_by_path, stdin = part
+    settings, rule_choice, file_by_path, stdin = part
     if stdin:
-        return _check_stdin(cli_options, stdin, settings, choice)
-    run_cache = None if cli_options.no_cache else RunCache(settings, choice.words, file_by_path)
+        return _check_stdin(cli_options, stdin, settings, rule_choice)
+    run_cache = None if cli_options.no_cache else RunCache(settings, rule_choice.words, file_by_path)
     recalled_report = None if run_cache is None else run_cache.recall_findings()
     if recalled_report is not None:
         return Report(recalled_report, tuple(file_by_path))
     from emberlint.run.engine import check
     from emberlint.run.pool import default_jobs
 
-    report = check(file_by_path, settings, choice.codes, cli_options.jobs or default_jobs(), not cli_options.no_cache)
+    report = check(
+        file_by_path, settings, rule_choice.codes, cli_options.jobs or default_jobs(), not cli_options.no_cache
+    )
     if run_cache is not None:
         run_cache.store_report(report)
     return report
@@ -258,20 +260,20 @@ def _repair_part(cli_options: Options, part: Part) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
     from emberlint.run.repair import RepairSession, repair_content, repair_file
 
-    settings, choice, file_by_path, stdin_path = part
+    settings, rule_choice, file_by_path, stdin_path = part
     if stdin_path:
         result_by_path = {
             stdin_path: repair_content(
-                stdin_path, options.read_stdin(), settings, choice.codes, cli_options.unsafe_fixes
+                stdin_path, options.read_stdin(), settings, rule_choice.codes, cli_options.unsafe_fixes
             )
         }
         if not cli_options.diff:
             click.echo(result_by_path[stdin_path].after, nl=False)
     else:
-        repair_session = RepairSession(settings, choice.codes, not cli_options.no_cache)
+        repair_session = RepairSession(settings, rule_choice.codes, not cli_options.no_cache)
         result_by_path = {
             path: repair_file(
-                path, file, settings, choice.codes, cli_options.unsafe_fixes, not cli_options.diff, repair_session
+                path, file, settings, rule_choice.codes, cli_options.unsafe_fixes, not cli_options.diff, repair_session
             )
             for path, file in file_by_path.items()
         }

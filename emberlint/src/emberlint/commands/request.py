@@ -107,9 +107,9 @@ def nested_projects(files: Mapping[str, Path], settings: Settings) -> dict[Path,
     root_by_folder: dict[str, str] = {"": "", ".": ""}
     paths_by_root: dict[Path, dict[str, Path]] = {}
     for path, file in files.items():
-        root = _nearest_root(path.rpartition("/")[0], settings.root, root_by_folder)
-        if root:
-            paths_by_root.setdefault(settings.root / root, {})[path.removeprefix(f"{root}/")] = file
+        nearest_root = _nearest_root(path.rpartition("/")[0], settings.root, root_by_folder)
+        if nearest_root:
+            paths_by_root.setdefault(settings.root / nearest_root, {})[path.removeprefix(f"{nearest_root}/")] = file
     return paths_by_root
 
 

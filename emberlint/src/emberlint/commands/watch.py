@@ -44,10 +44,10 @@ def stamps(files: Iterable[Path]) -> list[tuple[str, int, int]]:
     file_stamps = []
     for file in files:
         try:
-            stat = file.stat()
+            file_status = file.stat()
         except OSError:
             continue
-        file_stamps.append((str(file), stat.st_mtime_ns, stat.st_size))
+        file_stamps.append((str(file), file_status.st_mtime_ns, file_status.st_size))
     return file_stamps
 
 

@@ -190,8 +190,8 @@ def _read_ignores(where: str, value: object) -> Mapping[str, tuple[str, ...]]:
 
 
 def _read_parity(where: str, value: object) -> Parity:
-    table = _require_table(where, value, Parity._fields)
-    return Parity(**{key: _require_text(f"{where}.{key}", folder) for key, folder in table.items()})
+    parity_table = _require_table(where, value, Parity._fields)
+    return Parity(**{key: _require_text(f"{where}.{key}", folder) for key, folder in parity_table.items()})
 
 
 def _read_contracts(where: str, value: object) -> tuple[Contract, ...]:
@@ -201,21 +201,25 @@ def _read_contracts(where: str, value: object) -> tuple[Contract, ...]:
 
 
 def _read_contract(where: str, value: object) -> Contract:
-    table = _require_table(where, value, Contract._fields)
-    contract_type = _require_text(f"{where}.type", table.get("type", ""))
+    contract_table = _require_table(where, value, Contract._fields)
+    contract_type = _require_text(f"{where}.type", contract_table.get("type", ""))
     if contract_type not in CONTRACT_KEYS:
         raise UsageError(
             f"{where}: unknown type {contract_type!r}{suggestion(contract_type, CONTRACT_KEYS)}; "
             f"known: {[*CONTRACT_KEYS]}"
         )
     required_keys = CONTRACT_KEYS[contract_type]
-    if required_keys not in table:
+    if required_keys not in contract_table:
         raise UsageError(f"{where}: a contract of type {contract_type!r} needs the key {required_keys!r}")
     texts_by_key = {
-        key: _require_texts(f"{where}.{key}", table[key]) for key in ("layers", "modules", "allowed") if key in table
+        key: _require_texts(f"{where}.{key}", contract_table[key])
+        for key in ("layers", "modules", "allowed")
+        if key in contract_table
     }
     return Contract(
-        name=_require_text(f"{where}.name", table.get("name", contract_type)), type=contract_type, **texts_by_key
+        name=_require_text(f"{where}.name", contract_table.get("name", contract_type)),
+        type=contract_type,
+        **texts_by_key,
     )
 
 

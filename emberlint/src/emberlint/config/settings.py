@@ -139,18 +139,18 @@ class Settings(NamedTuple):
 
     def module(self, path: str) -> str:
         """Returns the dotted module name of a path relative to the root."""
-        stem = (
+        module_stem = (
             path.removeprefix(self.source_prefix(path)).removesuffix(".py").removesuffix(".pyi").removesuffix(".ipynb")
         )
-        path_parts = stem.split("/")
+        path_parts = module_stem.split("/")
         if path_parts[-1] == "__init__":
             del path_parts[-1]
         return ".".join(path_parts)
 
     def source_prefix(self, path: str) -> str:
         """Returns the prefix of a path that is the folder in which Python finds the file's package, as `src/`."""
-        prefixes = [f"{source_folder}/" for source_folder in self.src if path.startswith(f"{source_folder}/")]
-        return max(prefixes, key=len, default="")
+        matching_prefixes = [f"{source_folder}/" for source_folder in self.src if path.startswith(f"{source_folder}/")]
+        return max(matching_prefixes, key=len, default="")
 
     @property
     def project_folders(self) -> tuple[str, ...]:

@@ -79,14 +79,16 @@ class _FileRepair:
     def repaired_text(self) -> str:
         """Returns the text of the file with its findings repaired."""
         statement_ranges = self._statement_ranges()
-        covered_lines = {line for first, last in statement_ranges for line in range(first, last + 1)}
+        covered_lines = {
+            line for first_line, last_line in statement_ranges for line in range(first_line, last_line + 1)
+        }
         simple_changes = [
             change for span in self.wanted if span[0] not in covered_lines for change in self._changes_at(span)
         ]
         apply_changes(self.lines, simple_changes)
         repaired_lines = [*map(str.__add__, self.lines, self.ends)]
-        for first, last in reversed(statement_ranges):
-            repaired_lines[first - 1 : last] = [self._edit_lines(first, last)]
+        for first_line, last_line in reversed(statement_ranges):
+            repaired_lines[first_line - 1 : last_line] = [self._edit_lines(first_line, last_line)]
         return self._adapt_imports("".join(repaired_lines))
 
     def _changes_at(self, place: Place) -> list[Change]:

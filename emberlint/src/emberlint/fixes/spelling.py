@@ -66,15 +66,19 @@ def package_spelling(file: SourceFile, node: ast.AST, name: str, freed: Collecti
     Raises:
         ShadowedError: if `emberharmony` is bound to something else there.
     """
-    root, _, last_part = name.rpartition(".")
+    root_package, _, last_part = name.rpartition(".")
     bound_origins = [
         binding.origin for scope in _scope_chain(file, node) for binding in scope.bindings.get(last_part, ())
     ]
     if all(origin == name for origin in bound_origins) or last_part in freed:
         return Spelling(last_part, name, added=not bound_origins)
-    if any(binding.origin != root for scope in _scope_chain(file, node) for binding in scope.bindings.get(root, ())):
-        raise ShadowedError(f"`{last_part}` and `{root}` are bound to something else here")
-    return Spelling(name, root, added=root not in file.names.root.bindings)
+    if any(
+        binding.origin != root_package
+        for scope in _scope_chain(file, node)
+        for binding in scope.bindings.get(root_package, ())
+    ):
+        raise ShadowedError(f"`{last_part}` and `{root_package}` are bound to something else here")
+    return Spelling(name, root_package, added=root_package not in file.names.root.bindings)
 
 
 def module_spelling(file: SourceFile, node: ast.expr, name: str) -> Spelling:

@@ -116,25 +116,25 @@ def op_of(node: ast.AST) -> str:
 
 def _gaps_around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterator[tuple[int, int, str]] | None:
     """Returns the texts before, between and after the operands, each with what replaces it."""
-    start, end = node.col_offset, node.end_col_offset or 0
+    start_column, end_column = node.col_offset, node.end_col_offset or 0
     first_operand, last_operand = operands[0], operands[-1]
     first_operand_end, last_operand_end = first_operand.end_col_offset or 0, last_operand.end_col_offset or 0
-    head_text, tail_text = line[start : first_operand.col_offset], line[last_operand_end:end]
-    if not _CLOSING.match(tail_text) or "\\" in line[start:end]:
+    head_text, tail_text = line[start_column : first_operand.col_offset], line[last_operand_end:end_column]
+    if not _CLOSING.match(tail_text) or "\\" in line[start_column:end_column]:
         return None
     if len(operands) == 1:
         if head_text.count("(") != tail_text.count(")") or not _OPENING.match(head_text[1:]):
             return None
-        return iter([(start, first_operand.col_offset, ""), (last_operand_end, end, "")])
+        return iter([(start_column, first_operand.col_offset, ""), (last_operand_end, end_column, "")])
     gap_text = line[first_operand_end : last_operand.col_offset]
     closing_count, opening_count = gap_text.count(")"), gap_text.count("(")
     if not _OPENING.match(head_text) or head_text.count("(") != closing_count or opening_count != tail_text.count(")"):
         return None
     return iter(
         [
-            (start, first_operand.col_offset, ""),
+            (start_column, first_operand.col_offset, ""),
             (first_operand_end, last_operand.col_offset, ", "),
-            (last_operand_end, end, ""),
+            (last_operand_end, end_column, ""),
         ]
     )
 

@@ -304,7 +304,7 @@ def _merged_statements(
     # Names used while the file is imported must be bound above, because they were imports until now.
     has_old_import = any(_is_old_import(unit, target.source) for unit in target.units)
     first_class_index = next(
-        (index for index, statement in enumerate(old_body) if statement not in [u.node for u in target.units]),
+        (index for index, statement in enumerate(old_body) if statement not in [unit.node for unit in target.units]),
         import_index,
     )
     guard_index = next((index for index, statement in enumerate(old_body) if _is_guard(statement)), len(old_body))

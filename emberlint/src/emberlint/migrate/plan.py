@@ -348,7 +348,7 @@ def _verify_names(moving: Sequence[SourceModule], move_plan: Plan) -> None:
 
 def _check_frontend_imports(project: Project, layout: Layout, moving: Sequence[SourceModule], result: Plan) -> None:
     """Stops for an import of the frontend in a moved file if that makes a circle of imports; else notes it."""
-    frontend_package, backends = (
+    frontend_package, backend_package = (
         module_name(project, f"{folder}/__init__.py") for folder in (layout.frontend, layout.backend)
     )
     for source in moving:
@@ -369,7 +369,7 @@ def _check_frontend_imports(project: Project, layout: Layout, moving: Sequence[S
                 f"{source.path} imports {imported.target} of the frontend; move what both need to {layout.backend}/"
             )
             if any(
-                _imports_below(project, result, path, backends)
+                _imports_below(project, result, path, backend_package)
                 for path in _files_run_by_import(project, layout, module_below)
             ):
                 raise MigrationError(f"{warning_text} first, because the frontend imports the backends")

@@ -193,8 +193,8 @@ def _offered_names(project: Project, files: list[str], node: ast.stmt) -> Iterat
                     yield f"{category_of_path(alias.name + '.py')}.*"
     elif isinstance(node, FunctionNode | ast.ClassDef):
         yield node.name
-    elif pair := assigned_name_and_value(node):
-        yield pair[0]
+    elif name_and_value := assigned_name_and_value(node):
+        yield name_and_value[0]
 
 
 def _exported_names(project: Project, paths: list[str]) -> Iterator[str]:

@@ -73,11 +73,11 @@ def has_made_class(project: Project, paths: list[str]) -> bool:
         assigned_name_and_value(node) for path in paths for node in flat_statements(tree_of(project, path).body)
     )
     return any(
-        pair is not None
-        and pair[0].endswith(CLASSES)
-        and isinstance(pair[1], ast.Call)
-        and last_name(pair[1]) == "type"
-        for pair in assignments
+        name_and_value is not None
+        and name_and_value[0].endswith(CLASSES)
+        and isinstance(name_and_value[1], ast.Call)
+        and last_name(name_and_value[1]) == "type"
+        for name_and_value in assignments
     )
 
 

@@ -57,10 +57,10 @@ def find_layout(project: Project) -> Layout | None:
     if parity_settings.frontend and parity_settings.backend:
         return _layout_of_folders(project, parity_settings.frontend.rstrip("/"), parity_settings.backend.rstrip("/"))
     for base_folder in _base_folders(project):
-        prefix = f"{base_folder}/" if base_folder else ""
+        folder_prefix = f"{base_folder}/" if base_folder else ""
         for frontend in FRONTENDS:
             for backend in BACKENDS:
-                layout = _layout_of_folders(project, prefix + frontend, prefix + backend)
+                layout = _layout_of_folders(project, folder_prefix + frontend, folder_prefix + backend)
                 if layout is not None:
                     return layout
     return None

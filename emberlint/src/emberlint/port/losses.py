@@ -171,9 +171,9 @@ def _is_bound_before(file: SourceFile, node: ast.Name) -> bool:
     for ancestor in file.ancestors(node):
         if isinstance(ancestor, FUNCTIONS | ast.Module):
             return False
-        body = body_of(file, child) if isinstance(child, ast.stmt) else None
-        if body is not None:
-            earlier_statements = body[: body.index(child)]
+        block_statements = body_of(file, child) if isinstance(child, ast.stmt) else None
+        if block_statements is not None:
+            earlier_statements = block_statements[: block_statements.index(child)]
             if any(
                 node.id in _bound_names(statement) and not _is_loss_region(file, statement)
                 for statement in earlier_statements
@@ -187,10 +187,10 @@ def _is_bound_before(file: SourceFile, node: ast.Name) -> bool:
 
 def _is_loss_region(file: SourceFile, statement: ast.stmt) -> bool:
     """Returns whether `backward` is called after a statement, in its block."""
-    body = body_of(file, statement) or ()
+    block_statements = body_of(file, statement) or ()
     return any(
         isinstance(later_statement, ast.Expr) and is_method_call(later_statement.value, "backward")
-        for later_statement in body[body.index(statement) :]
+        for later_statement in block_statements[block_statements.index(statement) :]
     )
 
 

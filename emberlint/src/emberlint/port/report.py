@@ -75,7 +75,7 @@ def report_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 
 def report_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report of a port as one HTML page without references to other files."""
-    remaining = [(path, *row) for path, file in files.items() for row in _remaining_places(file.remaining)]
+    remaining_rows = [(path, *row) for path, file in files.items() for row in _remaining_places(file.remaining)]
     kind_rows = [
         (use_kind, str(ported_count), str(remaining_count))
         for use_kind, ported_count, remaining_count in _count_uses(files, lambda use: use.kind)
@@ -94,7 +94,7 @@ def report_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
                 "<h2>Tests that part</h2>",
                 _html_table(("backend", "test", "before", "after"), tried.changed_outcomes),
             ]
-    tables_html += ["<h2>What remains</h2>", _html_table(("file", "line", "use", "reason"), remaining)]
+    tables_html += ["<h2>What remains</h2>", _html_table(("file", "line", "use", "reason"), remaining_rows)]
     head_html = f'<meta charset="utf-8"><title>emberlint port</title><style>{STYLE}</style>'
     body_html = "\n".join(["<h1>emberlint port</h1>", *tables_html])
     return f'<!doctype html>\n<html lang="en"><head>{head_html}</head>\n<body>\n{body_html}\n</body></html>'

@@ -165,11 +165,11 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[s
     changed_text = "".join(
         line + line_ending for line, line_ending in zip(lines, line_ends, strict=True) if line != WITHOUT_LINE
     )
-    namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
+    added_namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
     native_names = {_first_name(file, step.node) for step in changing}
     try:
         return remove_imports(
-            file, cst.parse_module(add_namespaces(changed_text, namespaces)), native_names - kept_words - {""}
+            file, cst.parse_module(add_namespaces(changed_text, added_namespaces)), native_names - kept_words - {""}
         ).code
     except (cst.ParserSyntaxError, SyntaxError):
         return file.text

@@ -73,8 +73,8 @@ def run_trial(
         UsageError: if the command cannot be started.
     """
     present_backends = [backend for backend in backends if find_spec(LIBRARIES[backend]) is not None]
-    with tempfile.TemporaryDirectory(prefix="emberlint-port-") as folder:
-        project_copy = Path(folder) / root.name
+    with tempfile.TemporaryDirectory(prefix="emberlint-port-") as temporary_folder:
+        project_copy = Path(temporary_folder) / root.name
         shutil.copytree(root, project_copy, ignore=SKIPPED, symlinks=True)
         native_run = _run_tests(command, project_copy, sources, None)
         for path, text in texts.items():
@@ -136,9 +136,11 @@ def _test_outcomes(results_file: Path) -> dict[str, str]:
     if not results_file.exists():
         return {}
     outcome_by_test = {}
-    for case in ElementTree.parse(results_file).iter("testcase"):
-        test_name = "::".join(name_part for name_part in (case.get("classname", ""), case.get("name", "")) if name_part)
-        case_tags = {element.tag for element in case}
+    for test_case in ElementTree.parse(results_file).iter("testcase"):
+        test_name = "::".join(
+            name_part for name_part in (test_case.get("classname", ""), test_case.get("name", "")) if name_part
+        )
+        case_tags = {element.tag for element in test_case}
         outcome_by_test[test_name] = next(
             (tag for tag in ("error", "failure", "skipped") if tag in case_tags), "passed"
         )

@@ -133,10 +133,10 @@ def _submit_groups(
     jobs: int,
 ) -> None:
     while len(running_groups) < 2 * jobs:
-        numbers, batch = schedule.next_batch()
+        group_numbers, batch = schedule.next_batch()
         if not batch:
             return
-        running_groups[pool.submit(_check_batch, batch, settings, folder)] = numbers
+        running_groups[pool.submit(_check_batch, batch, settings, folder)] = group_numbers
 
 
 class _Schedule:

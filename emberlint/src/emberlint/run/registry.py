@@ -44,11 +44,13 @@ def codes_of_word(word: str) -> tuple[str, ...]:
     if word in codes_by_word():
         return (codes_by_word()[word],)
     code_prefix = word.upper().rstrip("X")
-    codes = tuple(code for code in all_rules() if code.startswith(code_prefix)) if code_prefix.startswith("EMB") else ()
-    if not codes:
+    matching_codes = (
+        tuple(code for code in all_rules() if code.startswith(code_prefix)) if code_prefix.startswith("EMB") else ()
+    )
+    if not matching_codes:
         hint = suggestion(word, codes_by_word())
         raise UsageError(f"unknown rule {word!r}{hint}; `emberlint rules` lists the rules")
-    return codes
+    return matching_codes
 
 
 def chosen_codes(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:

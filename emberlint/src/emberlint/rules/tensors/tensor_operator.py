@@ -98,9 +98,11 @@ class TensorOperator(Rule):
             return
         for node in file.index.nodes(ast.BinOp):
             yield from self._findings_of_operator(file, node, node, node.op, [node.left, node.right])
-        for unary in file.index.nodes(ast.UnaryOp):
-            if not isinstance(unary.op, ast.Not):
-                yield from self._findings_of_operator(file, unary, unary, unary.op, [unary.operand])
+        for unary_operation in file.index.nodes(ast.UnaryOp):
+            if not isinstance(unary_operation.op, ast.Not):
+                yield from self._findings_of_operator(
+                    file, unary_operation, unary_operation, unary_operation.op, [unary_operation.operand]
+                )
         for statement in file.index.nodes(ast.AugAssign):
             target = statement.target
             # EMB205 reports writes into a tensor

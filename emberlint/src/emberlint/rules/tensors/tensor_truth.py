@@ -68,9 +68,9 @@ def _truth_tests(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     for case in tree_index.nodes(ast.match_case):
         if case.guard is not None:
             yield from _tested_operands(case.guard, "if")
-    for unary in tree_index.nodes(ast.UnaryOp):
-        if isinstance(unary.op, ast.Not):
-            yield from _tested_operands(unary.operand, "not")
+    for unary_operation in tree_index.nodes(ast.UnaryOp):
+        if isinstance(unary_operation.op, ast.Not):
+            yield from _tested_operands(unary_operation.operand, "not")
     for bool_op in tree_index.nodes(ast.BoolOp):
         operator_word = "and" if isinstance(bool_op.op, ast.And) else "or"
         for value in bool_op.values[:-1]:
