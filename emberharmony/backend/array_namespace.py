@@ -134,13 +134,13 @@ _INSPECTION: dict[str, Callable[[Any], Function]] = {
 
 
 def _bound_op(backend: Any, spec: OpSpec) -> Function:
-    function: FunctionType = getattr(backend.bound, spec.name)
+    bound_op: FunctionType = getattr(backend.bound, spec.name)
     if backend.defines(spec) and not spec.takes_callable and spec.returns != "DType":
-        function.__doc__, function.__module__ = spec.function.__doc__, spec.declared.__module__
-        function.__annotations__ = spec.declared.__annotations__
-        return function
+        bound_op.__doc__, bound_op.__module__ = spec.function.__doc__, spec.declared.__module__
+        bound_op.__annotations__ = spec.declared.__annotations__
+        return bound_op
     convert_result = _result_conversion(backend, spec)
-    return _function_with_backend(backend, function, spec.function, convert_result)
+    return _function_with_backend(backend, bound_op, spec.function, convert_result)
 
 
 def _function_with_backend(
@@ -157,11 +157,11 @@ def _function_with_backend(
     @functools.wraps(named, updated=())
     def call_with_backend(*args: Any, **kwargs: Any) -> Any:
         if selection.is_active(bound_ops):
-            result = function(*args, **kwargs)
+            output = function(*args, **kwargs)
         else:
             with selection.Override(backend):
-                result = function(*args, **kwargs)
-        return result if finish is None else finish(result)
+                output = function(*args, **kwargs)
+        return output if finish is None else finish(output)
 
     return call_with_backend
 

@@ -71,9 +71,9 @@ def set_backend(name: BackendLike, *, persist: bool = False) -> None:
 
 def get_backend() -> BackendName:
     """Returns the name of the active backend."""
-    name = BackendName(selection.current().name)
+    backend_name = BackendName(selection.current().name)
     _warn_of_late_variable()
-    return name
+    return backend_name
 
 
 def current() -> "TensorBackend":
@@ -137,14 +137,14 @@ def load_at_import() -> None:
     plug-ins may configure their libraries, which a program may use itself before that, and Dynamo cannot trace a first
     call. A backend that fails to load raises its error at the first call too, so `ops.set_backend` can still be used.
     """
-    name = os.environ.get(ENVIRONMENT)
-    if name == "torch":
+    environment_name = os.environ.get(ENVIRONMENT)
+    if environment_name == "torch":
         from emberharmony.backend import first_trace  # imported here, because it watches all imports from then on
 
         first_trace.STEPS.append(choose_if_named)
         if first_trace.DYNAMO in sys.modules:
             choose_if_named()
-    elif name not in BUILTIN:
+    elif environment_name not in BUILTIN:
         choose_if_named()
     if checked_mode.OUTSIDE - {"bounds"}:
         from emberharmony.transforms.checks.block import check_this_thread

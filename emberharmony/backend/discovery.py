@@ -76,13 +76,13 @@ def is_installed(name: str) -> bool:
 
     package_name, _, submodule_name = _OWN[name].partition(".")
     try:
-        spec = importlib.util.find_spec(package_name)
+        module_spec = importlib.util.find_spec(package_name)
     except ImportError:  # an import hook forbids the library
         return False
-    if spec is None or not submodule_name:
-        return spec is not None
+    if module_spec is None or not submodule_name:
+        return module_spec is not None
     # find_spec("mlx.core") would import the package `mlx`, so look for a file of that name instead.
-    folders = spec.submodule_search_locations or []
+    folders = module_spec.submodule_search_locations or []
     return any(file.startswith(submodule_name) for folder in folders for file in os.listdir(folder))
 
 

@@ -208,8 +208,8 @@ class Promotion:
         return self.table[a, b]
 
     def _promote_weak(self, dtype: Any, number_class: type) -> Any:
-        kind = self.kinds[dtype]
-        if kind in _ABSORBS[number_class]:
+        dtype_kind = self.kinds[dtype]
+        if dtype_kind in _ABSORBS[number_class]:
             return dtype
         return self.dtypes[promote_weak(self.dtypes.neutral[dtype], number_class)]
 
@@ -245,8 +245,8 @@ class Promotion:
         if _has_dtype(operand):
             return operand if operand.dtype == native else self.cast(operand, native)
         if type(operand) is int:
-            kind = self.kinds[native]
-            if kind in ("signed", "unsigned"):
+            dtype_kind = self.kinds[native]
+            if dtype_kind in ("signed", "unsigned"):
                 check_fits(operand, self.dtypes.neutral[native])
             else:
                 # The libraries cannot convert integers beyond 64 bits to float, so do it here.

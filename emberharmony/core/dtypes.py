@@ -197,17 +197,17 @@ def as_dtype(dtype: object) -> DType:
         return dtype
     if isinstance(dtype, type) and dtype in _PYTHON:
         return python_dtype(dtype)
-    name = native_name(dtype)
-    if name is None and isinstance(dtype, str):
-        name = _ALIASES.get(dtype)
-    if name is None:
+    dtype_name = native_name(dtype)
+    if dtype_name is None and isinstance(dtype, str):
+        dtype_name = _ALIASES.get(dtype)
+    if dtype_name is None:
         hint = suggest(dtype, _BY_NAME)
         if isinstance(dtype, (tuple, list)):
             hint = "; ops.reshape(x, shape) gives a tensor another shape"
         elif hasattr(dtype, "shape"):
             hint = "; the dtype comes after the tensor, as in ops.cast(x, 'float32')"
         raise DTypeError(f"{brief(dtype)} is not a dtype{hint} (known: {', '.join(_BY_NAME)})")
-    return _BY_NAME[name]
+    return _BY_NAME[dtype_name]
 
 
 def python_dtype(kind: type) -> DType:

@@ -248,10 +248,10 @@ def suggest(name: object, known: Iterable[str], near: float = 0.5) -> str:
 def brief(value: object) -> str:
     """Returns the repr of a value for a message: on one line, cut to 60 characters."""
     try:
-        text = " ".join(repr(value).split())
+        repr_text = " ".join(repr(value).split())
     except Exception as error:  # noqa: BLE001  (whatever a repr raises must not replace the message)
-        text = f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
-    return text if len(text) <= 60 else f"{text[:57]}…"
+        repr_text = f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
+    return repr_text if len(repr_text) <= 60 else f"{repr_text[:57]}…"
 
 
 def has_message(error: BaseException | None, kinds: tuple[type[BaseException], ...], pattern: str = "") -> bool:

@@ -104,10 +104,10 @@ def facts_of(name: str, declared_facts: dict[str, object]) -> Facts:
     Raises:
         ValueError: if it says an unknown fact, or something unknown of one.
     """
-    key = tuple(declared_facts.items())
-    facts = _KNOWN.get(key)
+    fact_items = tuple(declared_facts.items())
+    facts = _KNOWN.get(fact_items)
     if facts is None:
-        for fact, word in key:
+        for fact, word in fact_items:
             if fact not in _WORDS:
                 raise ValueError(f"op {name!r} says the fact {fact!r}; the facts are {', '.join(_WORDS)}")
             if word not in _WORDS[fact]:
@@ -118,7 +118,7 @@ def facts_of(name: str, declared_facts: dict[str, object]) -> Facts:
             "integer or boolean",
         ):
             declared_facts = declared_facts | {"gradient": "zero", "finite": "yes"}
-        facts = _KNOWN[key] = Facts(**declared_facts)  # type: ignore[arg-type]
+        facts = _KNOWN[fact_items] = Facts(**declared_facts)  # type: ignore[arg-type]
     return facts
 
 

@@ -214,10 +214,10 @@ class Override(Scope):
         backend = self._backend or self._choose_backend()
         backend_ops = backend.bound
         # From here on `set_backend` finds that an override is alive.
-        entry = backend_ops, _OVERRIDE.get(), self, self._watch, _ALIVE
+        new_entry = backend_ops, _OVERRIDE.get(), self, self._watch, _ALIVE
         if not _PROCESS.overridden and (_PROCESS.bound is not backend_ops or DISPATCH != SWAP):
             _note_override()
-        _OVERRIDE.set(entry)
+        _OVERRIDE.set(new_entry)
         return backend
 
     def _choose_backend(self) -> Any:
@@ -231,10 +231,10 @@ def override_entry() -> Entry | None:
 
 def start_override(scope: Override, bound: Any, *kept: Any) -> None:
     """Starts an override by a block that chooses the ops itself, and whose entry keeps further values at its end."""
-    entry = bound, _OVERRIDE.get(), scope, scope._watch, _ALIVE, *kept
+    new_entry = bound, _OVERRIDE.get(), scope, scope._watch, _ALIVE, *kept
     if not _PROCESS.overridden:
         _note_override()
-    _OVERRIDE.set(entry)
+    _OVERRIDE.set(new_entry)
 
 
 def exchange_overrides(exchanged: Callable[[Entry], Any]) -> None:

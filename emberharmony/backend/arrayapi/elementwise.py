@@ -87,12 +87,13 @@ class _Bound(Definitions):
 
     def bound_definitions(self) -> dict[str, Function]:
         """Returns by name the definitions of the ops that the namespace has functions for."""
-        definitions = super().bound_definitions()
-        float_ops = [op for op, definition in definitions.items() if hasattr(definition, "for_floats")]
+        definition_by_op = super().bound_definitions()
+        float_ops = [op for op, definition in definition_by_op.items() if hasattr(definition, "for_floats")]
         direct_by_op = {
-            op: direct(self._library.function(op), definitions[op], when=self._library.floating) for op in float_ops
+            op: direct(self._library.function(op), definition_by_op[op], when=self._library.floating)
+            for op in float_ops
         }
-        return definitions | direct_by_op
+        return definition_by_op | direct_by_op
 
 
 class _ForAllDtypes(_Bound):
@@ -217,10 +218,10 @@ class _Elementwise(_Bound):
 
     @mark_for_floats
     def signbit(self, x: Any) -> Any:
-        kind = self._library.kind(x)
-        if kind == "float":
+        dtype_kind = self._library.kind(x)
+        if dtype_kind == "float":
             return self._xp.signbit(x)
-        if kind == "signed":
+        if dtype_kind == "signed":
             return self._xp.less(x, self._library.number(0, x))
         return self._xp.zeros(tuple(x.shape), dtype=self._library.dtypes["bool"])
 

@@ -104,10 +104,10 @@ class Library:
     def cast(self, x: Any, dtype: Any) -> Any:
         """Returns a tensor in a dtype; a complex one gives its real part, except to bool, which tests for non-zero."""
         if self.kind(x) == "complex":
-            kind = self.promotion.kinds[dtype]
-            if kind == "bool":
+            target_kind = self.promotion.kinds[dtype]
+            if target_kind == "bool":
                 return self.xp.not_equal(x, self.xp.zeros_like(x))
-            if kind != "complex":
+            if target_kind != "complex":
                 x = self.xp.real(x)
         return self.astype(x, dtype)
 
@@ -166,8 +166,8 @@ class Library:
 
     def widen_fully(self, x: Any) -> Any:
         """Returns a floating or complex tensor in the widest dtype of its kind; other tensors unchanged."""
-        kind = self.kind(x)
-        dtype_names = {"float": ("float64", "float32"), "complex": ("complex128", "complex64")}.get(kind, ())
+        dtype_kind = self.kind(x)
+        dtype_names = {"float": ("float64", "float32"), "complex": ("complex128", "complex64")}.get(dtype_kind, ())
         wide_dtype_name = next((name for name in dtype_names if name in self.dtypes.natives), None)
         return x if wide_dtype_name is None else self.astype(x, self.dtypes[wide_dtype_name])
 

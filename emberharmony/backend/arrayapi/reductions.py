@@ -33,10 +33,10 @@ class _Reductions(Definitions):
         """Returns the dtype of the sum of a tensor: a given one, or the default for its kind."""
         if dtype is not None:
             return dtype
-        kind = self._library.kind(x)
-        if kind in ("float", "complex"):
+        dtype_kind = self._library.kind(x)
+        if dtype_kind in ("float", "complex"):
             return x.dtype
-        return self._library.dtypes["uint64" if kind == "unsigned" else "int64"]
+        return self._library.dtypes["uint64" if dtype_kind == "unsigned" else "int64"]
 
     def _axes(self, x: Any, axis: Any) -> Any:
         return nonnegative_axes(axis, len(x.shape))

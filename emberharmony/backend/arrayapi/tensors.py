@@ -82,8 +82,8 @@ class _Tensors(Definitions):
         xp, int64_dtype = self._xp, self._library.dtypes["int64"]
         if not isinstance(indices, self._tensor_type):
             return self._library.from_host(nonnegative_indices(host_indices(indices), length))
-        kind = self._library.kind(indices)
-        if kind not in ("signed", "unsigned"):
+        dtype_kind = self._library.kind(indices)
+        if dtype_kind not in ("signed", "unsigned"):
             raise ArgumentTypeError(f"indices are integers, not {self._library.dtypes.neutral[indices.dtype]}")
         positions = self._library.astype(indices, int64_dtype)
         return xp.where(xp.less(positions, self._library.number(0, positions)), xp.add(positions, length), positions)

@@ -64,9 +64,9 @@ class Block:
 
     def __call__(self, *blocks: Any, **more: Any) -> Any:
         """Returns the op's result for blocks, with further arguments that Dask passes."""
-        function = _numpy_op(self.op) if isinstance(self.op, str) else self.op
+        block_function = _numpy_op(self.op) if isinstance(self.op, str) else self.op
         args, kwargs = _map_arguments(lambda slot: blocks[slot.place], Slot, (self.args, self.kwargs))
-        block_result = function(*args, **kwargs, **more)
+        block_result = block_function(*args, **kwargs, **more)
         # The default float of the process that computes may be another one than when the graph was built.
         return block_result if self.dtype is None else np.asarray(block_result).astype(self.dtype, copy=False)
 

@@ -148,5 +148,5 @@ class DaskCreationOps:
 
     @staticmethod
     def diag(x: da.Array, k: int = 0) -> da.Array:
-        spec = abstract_results("diag", x, k)
-        return zeros(spec.shape, x.dtype) if 0 in (*spec.shape, *x.shape) else da.diag(x, k)
+        abstract_result = abstract_results("diag", x, k)
+        return zeros(abstract_result.shape, x.dtype) if 0 in (*abstract_result.shape, *x.shape) else da.diag(x, k)

@@ -57,13 +57,13 @@ def _nonnegative_places_of_block(indices: np.ndarray, length: int) -> np.ndarray
 
 def _take(x: da.Array, indices: Any, axis: int) -> da.Array:
     """Returns the elements at indices from 0 up along an axis."""
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    result_shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if not isinstance(indices, da.Array):
         if not indices.size or not x.size:
-            return zeros(shape, x.dtype)
-        return reshape_to(da.take(x, indices.reshape(-1), axis=axis), shape)
+            return zeros(result_shape, x.dtype)
+        return reshape_to(da.take(x, indices.reshape(-1), axis=axis), result_shape)
     rank = indices.ndim
-    loops = [*range(axis), None, *range(axis + rank, len(shape))], range(axis, axis + rank)
+    loops = [*range(axis), None, *range(axis + rank, len(result_shape))], range(axis, axis + rank)
     result_specs = abstract_results("take", x, indices, axis)
     return apply_to_whole_axes("take", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim))
 
@@ -209,10 +209,10 @@ class DaskIndexingOps:
 
     @staticmethod
     def diagonal(x: da.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> da.Array:
-        spec = abstract_results("diagonal", x, offset, axis1, axis2)
+        abstract_result = abstract_results("diagonal", x, offset, axis1, axis2)
         x = require_matrices(x)
-        if 0 in spec.shape:
-            return zeros(spec.shape, x.dtype)
+        if 0 in abstract_result.shape:
+            return zeros(abstract_result.shape, x.dtype)
         return da.diagonal(x, clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod

@@ -21,14 +21,14 @@ class DaskProductsOps:
 
     @staticmethod
     def einsum(subscripts: str, *operands: da.Array) -> da.Array:
-        spec = abstract_results("einsum", subscripts, *operands)
+        abstract_result = abstract_results("einsum", subscripts, *operands)
         tensors = [_widen_for_sum(x) for x in promotion.common(*operands)]
         if not all(x.size for x in tensors):
-            return zeros(spec.shape, spec.dtype)
+            return zeros(abstract_result.shape, abstract_result.dtype)
         terms = parse_einsum_input((subscripts, *tensors))[0].split(",")
         # A block on the diagonal of two axes must be cut in the same way along both.
         whole_tensors = [
             x.rechunk({axis: -1 for axis, letter in enumerate(term) if term.count(letter) > 1})
             for x, term in zip(tensors, terms, strict=True)
         ]
-        return cast(da.einsum(subscripts, *whole_tensors, dtype=np.dtype(tensors[0].dtype)), spec.dtype)
+        return cast(da.einsum(subscripts, *whole_tensors, dtype=np.dtype(tensors[0].dtype)), abstract_result.dtype)

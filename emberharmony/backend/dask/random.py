@@ -44,9 +44,9 @@ def _draw_blocks(distribution: str, shape: Any, float_dtype: DType) -> da.Array:
     lengths, dtype = as_shape(shape), DTYPES[float_dtype]
     chunks = default_chunks(lengths, dtype)
     counts_per_axis, axes = block_counts(chunks), tuple(range(len(chunks)))
-    key = tuple(int(word) for word in STREAM.get().integers(0, 2**64, 2, np.uint64))
+    philox_key = tuple(int(word) for word in STREAM.get().integers(0, 2**64, 2, np.uint64))
     block_numbers = da.from_array(np.arange(math.prod(counts_per_axis)).reshape(counts_per_axis), chunks=1)
-    draw_block = Block(_random_block, (Slot(0), distribution, key, float_dtype.name, chunks), {}, dtype)
+    draw_block = Block(_random_block, (Slot(0), distribution, philox_key, float_dtype.name, chunks), {}, dtype)
     meta = np.empty((0,) * len(axes), dtype)
     chunks_by_axis = dict(zip(axes, chunks, strict=True))
     return da.blockwise(draw_block, axes, block_numbers, axes, adjust_chunks=chunks_by_axis, dtype=dtype, meta=meta)

@@ -111,16 +111,16 @@ class DaskReductionOps:
 
 
 def _index_of_extreme(op: str, x: da.Array, axis: int | None, keepdims: bool) -> da.Array:
-    spec = abstract_results(op, x, axis, keepdims)
+    abstract_result = abstract_results(op, x, axis, keepdims)
     if not x.ndim:
-        return zeros(spec.shape, spec.dtype)
+        return zeros(abstract_result.shape, abstract_result.dtype)
     if axis is None:
         # Dask takes the first of equal elements in the order of the blocks, which is that of the elements of a vector.
         x, axis = reshape_to(x, (x.size,)), 0
     axis = nonnegative_axis(axis, x.ndim)
     x = _drop_empty_blocks(x if x.dtype.kind in "iuf" else cast(x, DTYPES["float32"]), (axis,))
     extreme_index = getattr(da, op)(x, axis=axis)
-    return cast(reshape_to(extreme_index, spec.shape), spec.dtype)
+    return cast(reshape_to(extreme_index, abstract_result.shape), abstract_result.dtype)
 
 
 class _Scan(Block):
@@ -131,13 +131,13 @@ class _Scan(Block):
 
 
 def _accumulate(op: str, combine: Any, start: int, x: da.Array, axis: int | None, dtype: Any) -> da.Array:
-    spec = abstract_results(op, x, axis, dtype)
-    widened_x = widen(cast(x, spec.dtype))
+    abstract_result = abstract_results(op, x, axis, dtype)
+    widened_x = widen(cast(x, abstract_result.dtype))
     if axis is None:
         widened_x, axis = reshape_to(widened_x, (widened_x.size,)), 0
     if not widened_x.size:
-        return cast(widened_x, spec.dtype)
+        return cast(widened_x, abstract_result.dtype)
     axis = nonnegative_axis(axis, widened_x.ndim)
     widened_x = _drop_empty_blocks(widened_x, (axis,))
     scan = _Scan(op, (Slot(0),), {"dtype": widened_x.dtype}, widened_x.dtype)
-    return cast(cumreduction(scan, combine, start, widened_x, axis, widened_x.dtype), spec.dtype)
+    return cast(cumreduction(scan, combine, start, widened_x, axis, widened_x.dtype), abstract_result.dtype)

@@ -44,12 +44,12 @@ class DaskShapeOps:
     @staticmethod
     def concatenate(xs: list[da.Array], axis: int | None = 0) -> da.Array:
         tensors = [require_known_lengths(x) for x in cast_for_join(xs, promotion)]
-        spec = abstract_results("concatenate", tensors, axis)
+        abstract_result = abstract_results("concatenate", tensors, axis)
         if axis is None:
             return da.concatenate([reshape_to(x, (x.size,)) for x in tensors])
         nonempty_tensors = [x for x in tensors if x.size]  # Dask drops the others, and with them the dtype and lengths
         if not nonempty_tensors:
-            return zeros(spec.shape, spec.dtype)
+            return zeros(abstract_result.shape, abstract_result.dtype)
         return da.concatenate(nonempty_tensors, axis=nonnegative_axis(axis, tensors[0].ndim))
 
 

@@ -62,13 +62,13 @@ class JAXTensorOps:
         concrete_tensor = strip_tracers(x)
         if concrete_tensor is not None:
             return of_host(np.ascontiguousarray(np.asarray(concrete_tensor)).reshape(x.shape).view(dtype))
-        rows = jnp.atleast_1d(x)
+        x_or_vector = jnp.atleast_1d(x)
         if dtype.kind == "c":
             # JAX 0.10 multiplies the imaginary parts by 1j, which makes the real part NaN if they are infinite.
-            interleaved_parts = rows.view(np.finfo(dtype).dtype)
+            interleaved_parts = x_or_vector.view(np.finfo(dtype).dtype)
             viewed_rows = lax.complex(interleaved_parts[..., ::2], interleaved_parts[..., 1::2])
         else:
-            viewed_rows = rows.view(dtype)
+            viewed_rows = x_or_vector.view(dtype)
         return viewed_rows if x.ndim else viewed_rows.reshape(())
 
     def from_dlpack(self, x: Any, device: Any = None, copy: bool | None = None) -> jax.Array:

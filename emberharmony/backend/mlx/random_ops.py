@@ -44,8 +44,10 @@ class MLXRandomOps:
             return mx.random.uniform(shape=lengths, dtype=native_dtype, key=_next_key(), stream=stream)
         # mx.random.uniform (MLX 0.32) does not support float64. Splitting the key gives 64 random bits per number, of
         # which 53 fill the significand.
-        count = math.prod(lengths)
-        random_words = mx.random.split(_next_key(), max(count, 1), stream=stream)[:count].reshape(*lengths, 2)
+        element_count = math.prod(lengths)
+        random_words = mx.random.split(_next_key(), max(element_count, 1), stream=stream)[:element_count].reshape(
+            *lengths, 2
+        )
         high_bits, low_bits = mx.right_shift(random_words[..., 0], 5), mx.right_shift(random_words[..., 1], 6)
         return (high_bits.astype(native_dtype) * 2.0**26 + low_bits.astype(native_dtype)) * 2.0**-53
 

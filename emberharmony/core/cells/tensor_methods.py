@@ -130,17 +130,17 @@ class TensorMethods(SharedMethods):
         Raises:
             TracedTensorError: if the tensor is being differentiated, so that its gradient would be lost.
         """
-        value = self.value
-        if not isinstance(value, TensorProxy) and is_traced(value):
+        tensor = self.value
+        if not isinstance(tensor, TensorProxy) and is_traced(tensor):
             raise TracedTensorError(outside_function_message(what))
-        return value
+        return tensor
 
     def _host_array(self, what: str) -> Any:
         """Returns the values as an array of NumPy; raises an error if the tensor is being differentiated."""
-        value = self._untraced_value(what)
-        if isinstance(value, TensorProxy):
-            raise TracedTensorError(outside_function_message(what), value)
-        return selection.active().to_numpy(value)
+        tensor = self._untraced_value(what)
+        if isinstance(tensor, TensorProxy):
+            raise TracedTensorError(outside_function_message(what), tensor)
+        return selection.active().to_numpy(tensor)
 
     def _write_error(self, what: str, instead: str) -> EmberError:
         return in_place_error(what, instead, repr(self))
@@ -168,8 +168,8 @@ def _call_on_tensors(function: Callable[..., Any], name: str, args: Any, kwargs:
     """
     for cell in _cells_in(args, kwargs):
         op = name.rpartition(".")[2]
-        value = cell.value
-        if not isinstance(value, TensorProxy) and is_traced(value):
+        tensor = cell.value
+        if not isinstance(tensor, TensorProxy) and is_traced(tensor):
             raise TracedTensorError(
                 outside_function_message(name, f"ops.{op}" if op in OPS else "the functions of ops")
             )

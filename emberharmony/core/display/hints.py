@@ -129,13 +129,13 @@ def _hint_from_docs(text: str) -> str:
 def _hint_for_hidden_module(error: BaseException, frame: FrameType) -> str:
     """Returns a hint if a variable or a file of the program hides a module of the same name, else an empty string."""
     for name in ("ops", "nn", "optim"):
-        value = frame.f_locals.get(name, frame.f_globals.get(name))
+        hiding_value = frame.f_locals.get(name, frame.f_globals.get(name))
         if (
-            value is not None
+            hiding_value is not None
             and name in frame.f_code.co_names
-            and not (inspect.ismodule(value) or inspect.isclass(value))
+            and not (inspect.ismodule(hiding_value) or inspect.isclass(hiding_value))
         ):
-            class_name = type(value).__name__
+            class_name = type(hiding_value).__name__
             return (
                 f"{name} is the name of a {class_name} now: give that another one, and from {_NAME} import {name} again"
             )

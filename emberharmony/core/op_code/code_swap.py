@@ -82,9 +82,9 @@ def op_before_first_call(spec: OpSpec) -> FunctionType:
         co_firstlineno=declared_code.co_firstlineno,
         co_names=("uncalled", spec.name),
     )
-    function = _function_of_code(code, spec)
-    function.__wrapped__ = spec.declared  # type: ignore[attr-defined]  # `inspect.signature` reads the signature there
-    return function
+    uncalled_op = _function_of_code(code, spec)
+    uncalled_op.__wrapped__ = spec.declared  # type: ignore[attr-defined]  # `inspect.signature` reads the signature there
+    return uncalled_op
 
 
 def looked_up_op(spec: OpSpec) -> FunctionType:
@@ -127,9 +127,9 @@ def guarded_code(spec: OpSpec, backend: Any) -> CodeType:
 
 
 def _function_of_code(code: CodeType, spec: OpSpec) -> FunctionType:
-    function = FunctionType(code, op_globals.__dict__, spec.name, spec.declared.__defaults__)
-    function.__kwdefaults__ = spec.declared.__kwdefaults__
-    return function
+    new_function = FunctionType(code, op_globals.__dict__, spec.name, spec.declared.__defaults__)
+    new_function.__kwdefaults__ = spec.declared.__kwdefaults__
+    return new_function
 
 
 _TEMPLATES: dict[Any, CodeType] = {}

@@ -52,12 +52,12 @@ def _compile_function(source: str, spec: OpSpec, names: Mapping[str, str]) -> Fu
     tree = _fill_placeholders(source, spec, names)
     used_names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     if used_names.isdisjoint(parameter_names(spec)):
-        function = _execute_definition(_fill_parameters(tree, spec), spec, spec.name)
+        op_function = _execute_definition(_fill_parameters(tree, spec), spec, spec.name)
     else:
-        function = _function_without_clash(tree, spec)
-    function.__defaults__, function.__kwdefaults__ = spec.declared.__defaults__, spec.declared.__kwdefaults__
-    function.__qualname__ = spec.declared.__qualname__
-    return function
+        op_function = _function_without_clash(tree, spec)
+    op_function.__defaults__, op_function.__kwdefaults__ = spec.declared.__defaults__, spec.declared.__kwdefaults__
+    op_function.__qualname__ = spec.declared.__qualname__
+    return op_function
 
 
 def _fill_placeholders(source: str, spec: OpSpec, names: Mapping[str, str]) -> ast.Module:

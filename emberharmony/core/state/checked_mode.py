@@ -95,5 +95,5 @@ class checked(Scope, contextlib.ContextDecorator):  # noqa: N801  (a context man
         self._on, self._moves = bool(on), moves
 
     def __enter__(self) -> None:
-        limit = () if self._moves is None else (self._moves,)
-        _CHECKING.set((self._on, _CHECKING.get(), self, self._watch, *limit))
+        limit_entry = () if self._moves is None else (self._moves,)
+        _CHECKING.set((self._on, _CHECKING.get(), self, self._watch, *limit_entry))

@@ -66,13 +66,13 @@ def read(key: str) -> str | None:
             raise
         _warn(f"{file_path} cannot be read and is ignored: {error}")
         return None
-    value = value_by_key.get(key)
+    setting = value_by_key.get(key)
     for unknown_key in value_by_key.keys() - KEYS:
         _warn(f"{file_path}: {unknown_key!r} is no setting and is ignored{suggest(unknown_key, KEYS)}")
-    if value is not None and not isinstance(value, str):
-        _warn(f"{file_path}: {key} is ignored, because it must be a string, not {value!r}")
+    if setting is not None and not isinstance(setting, str):
+        _warn(f"{file_path}: {key} is ignored, because it must be a string, not {setting!r}")
         return None
-    return value
+    return setting
 
 
 def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:

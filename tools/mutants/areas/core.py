@@ -187,7 +187,7 @@ MUTANTS = [
         name="settings-of-another-type",
         module="emberharmony/core/state/settings.py",
         function="read",
-        original="value is not None and not isinstance(value, str)",
+        original="setting is not None and not isinstance(setting, str)",
         replacement="False",
         tests=("tests/core/state/test_settings.py",),
         why="backend = 3 in the settings is no warning but an error later",

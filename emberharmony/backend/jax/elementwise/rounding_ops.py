@@ -40,11 +40,11 @@ _next = elementwise_function(
 @compile_by_jit("decimals")
 def _round_by_scale(x: jax.Array, decimals: int, bound: float) -> jax.Array:
     # XLA would multiply by the reciprocal of a number: 0.3 would become 0.30000000000000004, and 1e-300 would become 0.
-    scale = lax.optimization_barrier(jnp.full(x.shape, 10.0 ** abs(decimals), x.dtype))
+    power_of_ten = lax.optimization_barrier(jnp.full(x.shape, 10.0 ** abs(decimals), x.dtype))
     if decimals < 0:
-        return jnp.round(x / scale) * scale
+        return jnp.round(x / power_of_ten) * power_of_ten
     is_small = jnp.abs(x) < bound
-    return jnp.where(is_small, jnp.round(x * scale) / scale, lax.stop_gradient(x))
+    return jnp.where(is_small, jnp.round(x * power_of_ten) / power_of_ten, lax.stop_gradient(x))
 
 
 @compile_by_jit()

@@ -46,10 +46,10 @@ class _Fused:
         """Returns the result of the composite on a backend, by its compiled program."""
         leaves, structure = jax.tree.flatten((args, kwargs))
         leaf_keys = [_TENSOR if isinstance(leaf, jax.Array) else (leaf.__class__, leaf) for leaf in leaves]
-        key = id(backend), default_float(), structure, *leaf_keys
+        cache_key = id(backend), default_float(), structure, *leaf_keys
         tensors = [leaf for leaf, marker in zip(leaves, leaf_keys, strict=True) if marker is _TENSOR]
         try:
-            program = self._function_by_key[key]
+            program = self._function_by_key[cache_key]
         except KeyError:
             # The program must not keep the tensors of this call in memory.
             constant_leaves = [
@@ -69,9 +69,9 @@ class _Fused:
         except Exception as error:
             if not backend.cannot_transform(error):
                 raise
-            self._function_by_key[key] = None
+            self._function_by_key[cache_key] = None
             return backend.composed(self.name)(*args, **kwargs)
-        self._function_by_key[key] = program
+        self._function_by_key[cache_key] = program
         return fused_result
 
 

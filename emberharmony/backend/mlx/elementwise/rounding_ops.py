@@ -79,11 +79,11 @@ class MLXRoundingOps(Decimals):
     def _round_scaled(x: mx.array, decimals: int, bound: float) -> mx.array:
         # mx.round with decimals (MLX 0.32) multiplies by the reciprocal of a power of ten, which is not exact, and has
         # only the precision of float32 in float64.
-        scale = mx.array(10.0 ** abs(decimals), x.dtype)
+        power_of_ten = mx.array(10.0 ** abs(decimals), x.dtype)
         if decimals < 0:
-            return mx.round(x / scale) * scale
+            return mx.round(x / power_of_ten) * power_of_ten
         is_small = mx.abs(x) < mx.array(bound, x.dtype)
-        return mx.where(is_small, mx.round(x * scale) / scale, mx.stop_gradient(x))
+        return mx.where(is_small, mx.round(x * power_of_ten) / power_of_ten, mx.stop_gradient(x))
 
     def nan_to_num(self, x: mx.array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> mx.array:
         if holds_tensor(nan, posinf, neginf):

@@ -129,8 +129,8 @@ def _term_count(x: mx.array, axis: int | None) -> int:
     """
     if x.dtype != _SINGLE or not x.size:
         return 0
-    count: int = x.size if axis is None else x.shape[axis]
-    return count
+    term_count: int = x.size if axis is None else x.shape[axis]
+    return term_count
 
 
 def _float32_sum(x: mx.array, axis: int | None, keepdims: bool, count: int) -> mx.array:
