@@ -51,7 +51,7 @@ def accept_fft_length(transform: Callable[..., Any]) -> Callable[..., Any]:
     def transform_of_length(
         x: Any, n: int | None = None, axis: int = -1, norm: str = "backward", *, fft_length: Any = None
     ) -> Any:
-        return transform(x, n if fft_length is None else transform_length(n, fft_length), axis, norm)
+        return transform(x, transform_length(n, fft_length), axis, norm)
 
     return transform_of_length
 
