@@ -11,7 +11,7 @@ from emberharmony.backend.promote import Promotion
 from emberharmony.backend.shared.device import native_device, placement_of
 from emberharmony.backend.shared.random_bodies import stream_of
 from emberharmony.backend.shared.random_state import State, generator_state, restored_generator
-from emberharmony.backend.shared.random_streams import read_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random_streams import read_streams, restore_streams, streams_state
 from emberharmony.backend.shared.tensor import DLPACK_ERRORS
 from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, LinAlgError, ShapeError
 
@@ -70,7 +70,7 @@ class StandardBackend(Backend):
 
     def random_get_state(self) -> State:
         """Returns the state of the default random streams, which the body does not know."""
-        return saved_streams(self.name, lambda: generator_state(stream_of(self).get()))
+        return streams_state(self.name, lambda: generator_state(stream_of(self).get()))
 
     def random_set_state(self, state: State) -> None:
         """Sets the default random streams, which the body does not know, to a saved state."""

@@ -13,7 +13,7 @@ from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone_generator
 from emberharmony.backend.shared.random_parameters import floating_dtype, largest_below
 from emberharmony.backend.shared.random_state import State, generator_state, restored_generator
-from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, streams_state
 from emberharmony.core.dtypes import DType, as_dtype, float64
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone_generator)
@@ -68,7 +68,7 @@ class DaskRandomOps:
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("dask", lambda: generator_state(STREAM.get()))
+        return streams_state("dask", lambda: generator_state(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:

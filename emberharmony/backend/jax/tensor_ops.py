@@ -10,7 +10,7 @@ from jax import lax
 from emberharmony.backend.jax.device_ops import requested_device
 from emberharmony.backend.jax.dtypes import DTYPES, cast, of_host
 from emberharmony.backend.jax.tracing import is_traced, strip_tracers
-from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
+from emberharmony.backend.shared.tensor import NO_BITS, check_view, dlpack_exporter, refuse_copy
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import refuse_sparse
@@ -75,7 +75,7 @@ class JAXTensorOps:
         if isinstance(x, jax.Array):
             return self.convert_to_tensor(x, device=device, copy=copy)
         target_device = requested_device(device)
-        x = exporter(x, copy)
+        x = dlpack_exporter(x, copy)
         refuse_copy(copy)
         try:
             host_array = np.from_dlpack(x)

@@ -13,7 +13,7 @@ from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone_generator
 from emberharmony.backend.shared.random_parameters import floating_dtype
 from emberharmony.backend.shared.random_state import State, generator_state, restored_generator
-from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, streams_state
 from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class MLXRandomOps:
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("mlx", lambda: generator_state(STREAM.get()))
+        return streams_state("mlx", lambda: generator_state(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:

@@ -10,7 +10,7 @@ from emberharmony.backend.host import bfloat16_of_numpy, number_classes_of
 from emberharmony.backend.mlx.device_ops import requested_device
 from emberharmony.backend.mlx.dtypes import DTYPES, cast
 from emberharmony.backend.mlx.tracing import LATER, is_traced
-from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
+from emberharmony.backend.shared.tensor import NO_BITS, check_view, dlpack_exporter, refuse_copy
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, python_dtype
@@ -102,7 +102,7 @@ class MLXTensorOps:
         if isinstance(x, mx.array):
             return self.convert_to_tensor(x, device=device, copy=copy)
         requested_device(device)
-        x = exporter(x, copy)
+        x = dlpack_exporter(x, copy)
         refuse_copy(copy)
         try:
             host_array = np.from_dlpack(x)

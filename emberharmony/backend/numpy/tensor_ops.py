@@ -7,7 +7,7 @@ import numpy as np
 from emberharmony.backend.host import numbers_to_host, to_host
 from emberharmony.backend.numpy.device_ops import check_device
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
+from emberharmony.backend.shared.tensor import check_view, dlpack_exporter, refuse_copy
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import refuse_sparse
 from emberharmony.core.tracing import TensorProxy
@@ -85,7 +85,7 @@ class NumpyTensorOps:
     @staticmethod
     def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> np.ndarray:
         check_device(device)
-        array = np.from_dlpack(exporter(x, copy), copy=copy)
+        array = np.from_dlpack(dlpack_exporter(x, copy), copy=copy)
         DTYPES.neutral[array.dtype]  # raises for a dtype that the backend does not have
         return array
 

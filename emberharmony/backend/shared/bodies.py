@@ -25,13 +25,13 @@ def cast_to_widest(x: Any) -> Any:
     return bound.cast(x, next(name for name in dtype_names if name in bound.backend.dtypes.natives))
 
 
-def on_host(x: Any) -> np.ndarray:
+def to_host_array(x: Any) -> np.ndarray:
     """Returns a tensor as a host array."""
     array: np.ndarray = op_globals.active().to_numpy(x)
     return array
 
 
-def from_host(array: np.ndarray, like: Any) -> Any:
+def tensor_like_from_host(array: np.ndarray, like: Any) -> Any:
     """Returns a host array as a tensor of the dtype of another one; it is cast on the host, where all dtypes exist."""
     return tensor_from_host(array, op_globals.active().backend.dtype_of(like))
 

@@ -86,7 +86,7 @@ class Requests:
         ended_requests = [request for request in old_requests if request not in new_requests]
         with self._entering:
             for request in begun_requests:
-                self._check(request, [*old_requests, *new_requests])
+                self._check_conflict(request, [*old_requests, *new_requests])
                 if not request.setting.opened:
                     request.setting.base = request.setting.read()
             commit(
@@ -100,7 +100,7 @@ class Requests:
             )
 
     @staticmethod
-    def _check(request: Request, own_requests: Sequence[Request]) -> None:
+    def _check_conflict(request: Request, own_requests: Sequence[Request]) -> None:
         """Checks that no block of another thread or task requests another precision of the same setting.
 
         Raises:

@@ -61,9 +61,9 @@ class Generator:
 
     def _start(self, sequence: np.random.SeedSequence) -> None:
         self._source = np.random.Generator(np.random.Philox(sequence))
-        self._descend(sequence)
+        self._set_sequence(sequence)
 
-    def _descend(self, sequence: np.random.SeedSequence) -> None:
+    def _set_sequence(self, sequence: np.random.SeedSequence) -> None:
         self.made_in = current_recording()
         self._sequence = sequence
         self._children = iter(range(sequence.n_children_spawned, _MOST_CHILDREN))
@@ -144,7 +144,7 @@ class Generator:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._source = state["_source"]
-        self._descend(state["_sequence"])
+        self._set_sequence(state["_sequence"])
 
     def split(self, n: int = 2) -> list[Generator]:
         """Returns n generators whose streams are independent of each other and of this one.

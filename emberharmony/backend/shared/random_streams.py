@@ -47,7 +47,7 @@ class _Seed:
         """The number of children that the process has had since the seed was set."""
         return sys.maxsize - length_hint(self.forks)
 
-    def start(self) -> int:
+    def stream_seed(self) -> int:
         """Returns the seed from which to start a stream."""
         if self.value is None:
             return fresh_seed()
@@ -113,7 +113,7 @@ class DefaultStream(Generic[S]):
         stream: S | None = seed.streams.get(self)
         if stream is None:
             # If two threads start a stream at the same time, both get the one that was stored first.
-            stream = seed.streams.setdefault(self, self._start(seed.start()))
+            stream = seed.streams.setdefault(self, self._start(seed.stream_seed()))
         return stream
 
 
@@ -123,7 +123,7 @@ HOST = DefaultStream(Generator)
 _STATE = "the state of the default streams"
 
 
-def saved_streams(backend: str, save: Callable[[], State]) -> State:
+def streams_state(backend: str, save: Callable[[], State]) -> State:
     """Returns the states of the default streams that a backend draws from: the backend's own stream and the host's.
 
     Args:

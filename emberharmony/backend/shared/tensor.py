@@ -25,7 +25,7 @@ DLPACK_ERRORS = (
 """Which typed error takes the place of one that NumPy or the other library raises in `from_dlpack`."""
 
 
-def exporter(x: Any, copy: bool | None = None) -> Any:
+def dlpack_exporter(x: Any, copy: bool | None = None) -> Any:
     """Returns `x`, which has the DLPack protocol, or a copy if it is a NumPy array in non-native byte order.
 
     Raises:
@@ -48,9 +48,9 @@ def import_tensor(x: Any, copy: bool | None) -> np.ndarray:
     """Returns a tensor of another library as a NumPy array on the host.
 
     Raises:
-        EmberError: as `exporter` does, or if a copy is refused.
+        EmberError: as `dlpack_exporter` does, or if a copy is refused.
     """
-    exported_array = exporter(x, copy)
+    exported_array = dlpack_exporter(x, copy)
     refuse_copy(copy)
     return np.from_dlpack(exported_array)
 

@@ -10,7 +10,7 @@ import torch
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random_parameters import floating_dtype
 from emberharmony.backend.shared.random_state import State, StateReader
-from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random_streams import DefaultStream, read_streams, restore_streams, streams_state
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.errors import DeviceError
@@ -95,7 +95,7 @@ class TorchRandomOps:
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("torch", _saved_state)
+        return streams_state("torch", _saved_state)
 
     @staticmethod
     def random_set_state(state: State) -> None:

@@ -142,7 +142,7 @@ def _svd_in_place(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     return SVDResult(u, s, vh)
 
 
-def _with_hermitian_tangent(x: torch.Tensor) -> torch.Tensor:
+def _keep_hermitian_tangent(x: torch.Tensor) -> torch.Tensor:
     """Returns matrices unchanged, but with a derivative that depends only on the Hermitian part of a tangent.
 
     The forward mode of PyTorch 2.13 assumes that every tangent is Hermitian. Its reverse mode wrongly propagates the
@@ -306,7 +306,7 @@ class TorchSolverOps:
     @staticmethod
     @cast_to_inexact(promotion)
     def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
-        factor = torch.linalg.cholesky(_with_hermitian_tangent(require_square(x)))
+        factor = torch.linalg.cholesky(_keep_hermitian_tangent(require_square(x)))
         # PyTorch raises for matrices that are not positive-definite, but not for some with infinities or NaN.
         if _is_any_true(~factor.detach().isfinite()):
             raise LinAlgError(
@@ -352,7 +352,7 @@ class TorchSolverOps:
     @staticmethod
     @cast_to_inexact(promotion)
     def eigh(x: torch.Tensor) -> EigResult:
-        eigenvalues, eigenvectors = torch.linalg.eigh(_with_hermitian_tangent(_require_finite_lower(x)))
+        eigenvalues, eigenvectors = torch.linalg.eigh(_keep_hermitian_tangent(_require_finite_lower(x)))
         return EigResult(eigenvalues, eigenvectors * _phases(eigenvectors))
 
     @staticmethod

@@ -8,7 +8,7 @@ from torch.utils.dlpack import from_dlpack
 
 from emberharmony.backend.host import name_of, numbers_to_host
 from emberharmony.backend.shared.arrays.shape import cast_for_join
-from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
+from emberharmony.backend.shared.tensor import NO_BITS, check_view, dlpack_exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, can_share_memory, cast, promotion, to_host_array
 from emberharmony.backend.torch.tracing import is_traced
@@ -126,7 +126,7 @@ class TorchTensorOps:
     def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> torch.Tensor:
         if isinstance(x, torch.Tensor):
             return TorchTensorOps.convert_to_tensor(x, device=device, copy=copy)
-        x = exporter(x, copy)
+        x = dlpack_exporter(x, copy)
         if isinstance(x, np.ndarray) and not can_share_memory(x):
             refuse_copy(copy)
             x = x.copy()

@@ -192,7 +192,9 @@ def nextafter(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.nextafter([1.0, 2.0], [2.0, 2.0]).tolist()
         [1.0000001192092896, 2.0]
     """
-    return bodies.from_host(shared_rounding.neighbours(bodies.on_host(x1), bodies.on_host(x2)), x1)
+    return bodies.tensor_like_from_host(
+        shared_rounding.next_floats(bodies.to_host_array(x1), bodies.to_host_array(x2)), x1
+    )
 
 
 @op(elementwise=True)

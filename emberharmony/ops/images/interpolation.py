@@ -72,7 +72,7 @@ def interpolate(
 
     Source: `torch.nn.functional.interpolate`.
     """
-    is_channels_last = shared_convolution.channels_last(data_format)
+    is_channels_last = shared_convolution.has_channels_last(data_format)
     aligns_corners = bool(align_corners)
     geometry = shared_interpolation.interpolation_geometry(
         x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, is_channels_last
@@ -111,7 +111,7 @@ def _resize_nearest(x: Tensor, axis: int, count: int, output_length: int, step: 
     """Returns the nearest elements along an axis."""
     if output_length % count == 0 and step * output_length == count:
         return x if output_length == count else repeat(x, output_length // count, axis)
-    source_positions = shared_interpolation.nearest_places(count, output_length, step, centre)
+    source_positions = shared_interpolation.nearest_source_indices(count, output_length, step, centre)
     return take(x, convert_to_tensor(source_positions, device=get_device(x)), axis)
 
 

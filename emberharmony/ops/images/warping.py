@@ -341,7 +341,7 @@ def _rows_at(
     wide_dtype = shared_image.pixel_compute_dtype(rows_dtype)
     is_varying = hasattr(value, "shape") or isinstance(value, list)
     outside_value = (
-        cast_option("fill_value", value, rows) if is_varying else shared_image.fitting_value(value, rows_dtype)
+        cast_option("fill_value", value, rows) if is_varying else shared_image.clipped_pixel(value, rows_dtype)
     )
     table = cast(rows, wide_dtype) if order else rows
     weighted_sum: Any = None

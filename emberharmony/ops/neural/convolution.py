@@ -65,7 +65,7 @@ def conv(
         >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], bias=[0.5]).tolist()
         [[[21.5], [42.5]]]
     """
-    is_channels_last = shared_convolution.channels_last(data_format)
+    is_channels_last = shared_convolution.has_channels_last(data_format)
     x = inputs if is_channels_last else moveaxis(inputs, 1, -1)
     group_count = shared_convolution.check_channels(x.shape, kernel.shape)
     shared_convolution.check_bias(bias, kernel.shape[-1])
@@ -174,7 +174,7 @@ def conv_transpose(
         >>> ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], 2).tolist()
         [[[1.0], [10.0], [2.0], [20.0]]]
     """
-    is_channels_last = shared_convolution.channels_last(data_format)
+    is_channels_last = shared_convolution.has_channels_last(data_format)
     x = inputs if is_channels_last else moveaxis(inputs, 1, -1)
     shared_convolution.check_channels(x.shape, (*kernel.shape[:-2], *reversed(kernel.shape[-2:])))
     geometry = shared_convolution.transposed_geometry(

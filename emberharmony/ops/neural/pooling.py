@@ -347,7 +347,7 @@ def _move_channels_last(
 ) -> tuple[Tensor, bool]:
     """Returns a tensor with its channels on the last axis, and whether they were there."""
     shared_convolution.spatial_axis_count(inputs.ndim)
-    is_channels_last = shared_convolution.channels_last(data_format)
+    is_channels_last = shared_convolution.has_channels_last(data_format)
     return (inputs if is_channels_last else moveaxis(inputs, 1, -1)), is_channels_last
 
 
@@ -374,7 +374,7 @@ def _adaptive_pool(
     reduce: Callable[..., Tensor],
 ) -> Tensor:
     spatial_count, x = shared_convolution.spatial_axis_count(inputs.ndim), inputs
-    first_axis = 1 if shared_convolution.channels_last(data_format) else 2
+    first_axis = 1 if shared_convolution.has_channels_last(data_format) else 2
     for axis, window_count in enumerate(
         shared_convolution.integers_per_axis(output_size, spatial_count, "output_size"), first_axis
     ):

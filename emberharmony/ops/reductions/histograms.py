@@ -69,7 +69,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     shared_histograms.check_weights(weights, x)
     weights = to_inexact(weights)
     bin_counts = shared_histograms.count_integers(to_numpy(x), to_numpy(weights), minlength)
-    return to_device(shared_bodies.from_host(bin_counts, weights), get_device(x))
+    return to_device(shared_bodies.tensor_like_from_host(bin_counts, weights), get_device(x))
 
 
 @op(reads="data")
@@ -95,4 +95,6 @@ def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None =
     x = to_inexact(x)
     bin_counts, edges = shared_histograms.histogram(to_numpy(ravel(x)), bins, range)
     device = get_device(x)
-    return convert_to_tensor(bin_counts, device=device), to_device(shared_bodies.from_host(edges, x), device)
+    return convert_to_tensor(bin_counts, device=device), to_device(
+        shared_bodies.tensor_like_from_host(edges, x), device
+    )

@@ -42,7 +42,7 @@ def test_kinds_of_dtypes_are_refused(backend: str) -> None:
 def test_half_precision_goes_to_the_host_and_back(backend: str) -> None:
     for dtype in ("float16", "bfloat16"):
         x = ops.convert_to_tensor([1.5, -2.0], dtype)
-        found = bodies.from_host(np.asarray([0.5, 3.0]), x)
+        found = bodies.tensor_like_from_host(np.asarray([0.5, 3.0]), x)
         assert ops.dtype(found) == dtype
         assert ops.cast(found, "float32").tolist() == [0.5, 3.0]
-        assert bodies.on_host(x).astype(np.float32).tolist() == [1.5, -2.0]
+        assert bodies.to_host_array(x).astype(np.float32).tolist() == [1.5, -2.0]

@@ -33,8 +33,10 @@ ON_THE_HOST = {"random_permutation": "it has no tensor argument: it permutes a r
 @pytest.fixture
 def second_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     devices = importlib.import_module("emberharmony.backend.torch.device_ops")
-    known = devices.native
-    monkeypatch.setattr(devices, "native", lambda name: torch.device("meta") if str(name) == "meta" else known(name))
+    known = devices.as_native_device
+    monkeypatch.setattr(
+        devices, "as_native_device", lambda name: torch.device("meta") if str(name) == "meta" else known(name)
+    )
     before = ops.get_backend()
     ops.set_backend("torch")
     yield

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
+from emberharmony.backend.shared.tensor import check_view, dlpack_exporter, refuse_copy
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
 def test_an_object_without_dlpack_is_refused() -> None:
     x = np.ones(2)
-    assert exporter(x) is x
+    assert dlpack_exporter(x) is x
     with pytest.raises(ArgumentTypeError, match="list does not"):
-        exporter([1.0])
+        dlpack_exporter([1.0])
 
 
 def test_copy_false_raises_when_a_copy_is_needed() -> None:

@@ -20,7 +20,7 @@ X = torch.arange(12.0).reshape(3, 4)
 PASSING: dict[str, tuple[str, Any, Callable[[], Any]]] = {
     "take": ("torch.arrays.indices.index_select", IndexError, lambda: ops.take(X, [-1], 0)),
     "set_item": (
-        "torch.arrays.writing_ops._combine",
+        "torch.arrays.writing_ops._combine_at",
         RuntimeError,
         lambda: ops.set_item(X, torch.tensor([0, 1]), 1.0, "max"),
     ),

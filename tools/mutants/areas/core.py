@@ -325,7 +325,7 @@ MUTANTS = [
     Mutant(
         name="precision-of-another-thread",
         module="emberharmony/backend/shared/precision.py",
-        function="Requests._check",
+        function="Requests._check_conflict",
         original="r.state != request.state and r not in own_requests",
         replacement="False",
         tests=("tests/backend/test_precision.py -k fight",),

@@ -193,9 +193,9 @@ def _slogdet_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arra
     (x,), sign = primals, outputs[0]
     inverse = inv(x) if is_complex(x) else _apply_to_valid(_lazy_inv, x, mx.abs(sign) != 1)
     log_derivative = _trace_of_product(inverse, tangents[0])
-    return (_RULES.imaginary_part(log_derivative) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(
-        log_derivative
-    )
+    return (
+        _RULES.imaginary_part(log_derivative) * sign if is_complex(sign) else mx.zeros_like(sign)
+    ), _RULES.real_part(log_derivative)
 
 
 def _det(x: mx.array) -> mx.array:
@@ -287,7 +287,7 @@ eigh = lapack_function(lapack.eigh, _RULES.eigh)
 
 def _eigvalsh_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     _, vectors = eigh(primals[0])
-    return (_RULES.real(_RULES.diagonal(adjoint(vectors) @ _RULES.hermitian_part(tangents[0]) @ vectors)),)
+    return (_RULES.real_part(_RULES.diagonal(adjoint(vectors) @ _RULES.hermitian_part(tangents[0]) @ vectors)),)
 
 
 eigvalsh = lapack_function(lapack.eigvalsh, _eigvalsh_tangent)

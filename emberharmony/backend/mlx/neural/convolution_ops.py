@@ -31,10 +31,10 @@ from emberharmony.backend.mlx.neural.activation_ops import SHORT
 from emberharmony.backend.shared.neural.convolution import (
     TransposedGeometry,
     Windows,
-    channels_last,
     check_bias,
     check_channels,
     check_depthwise,
+    has_channels_last,
     recent_windows,
     transposed_geometry,
     windows,
@@ -362,7 +362,7 @@ class MLXConvolutionOps:
                 convolution: mx.array = quick_convolution(inputs, kernel)
                 return convolution
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
-        is_channels_last = channels_last(data_format)
+        is_channels_last = has_channels_last(data_format)
         x = x if is_channels_last else mx.moveaxis(x, 1, -1)
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
@@ -421,7 +421,7 @@ class MLXConvolutionOps:
         has_usual_options = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
         has_usual_options = has_usual_options and output_padding is None and (bias is None or bias.dtype == mx.float32)
         if has_usual_options and _are_float32(inputs, kernel):
-            is_channels_last = channels_last(data_format)
+            is_channels_last = has_channels_last(data_format)
             x = inputs if is_channels_last else mx.moveaxis(inputs, 1, -1)
             check_bias(bias, kernel.shape[-2])
             quick_convolution = _quick_conv_transpose(

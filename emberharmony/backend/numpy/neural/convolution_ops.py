@@ -132,7 +132,7 @@ class NumpyConvolutionOps:
         dilation_rate: Any = 1,
         bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        is_channels_last = shared_convolution.channels_last(data_format)
+        is_channels_last = shared_convolution.has_channels_last(data_format)
         x, w, *b = promotion.common(
             inputs if is_channels_last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
         )
@@ -162,7 +162,7 @@ class NumpyConvolutionOps:
         dilation_rate: Any = 1,
         bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        is_channels_last = shared_convolution.channels_last(data_format)
+        is_channels_last = shared_convolution.has_channels_last(data_format)
         x, w, *b = promotion.common(
             inputs if is_channels_last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.bodies import cast_to_common, on_host, tensor_from_host
+from emberharmony.backend.shared.bodies import cast_to_common, tensor_from_host, to_host_array
 from emberharmony.backend.shared.images.fft import axis_and_length
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, as_dtype
@@ -26,7 +26,7 @@ def call_lapack(function: Callable[..., Any], operands: Sequence[Any], *options:
 
 def _host_array(x: Any, dtype: DType) -> np.ndarray:
     """Returns a tensor as a host array; half precision becomes float32."""
-    host_array = on_host(x)
+    host_array = to_host_array(x)
     return host_array.astype(np.float32) if dtype.bits == 16 else host_array
 
 

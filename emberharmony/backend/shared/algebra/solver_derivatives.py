@@ -60,7 +60,7 @@ class Differentials:
         """Returns the matrices that have these diagonals."""
         return diagonal[..., None] * self._xp.eye(diagonal.shape[-1], dtype=diagonal.dtype)
 
-    def real(self, x: Any) -> Any:
+    def real_part(self, x: Any) -> Any:
         """Returns the real part of numbers."""
         return self._xp.real(x) if self._is_complex(x) else x
 
@@ -128,12 +128,16 @@ class Differentials:
             u_tangent, v_tangent = u_tangent + phase_rates * u, v_tangent + phase_rates * v
         # Columns beyond the singular values are arbitrary, and are treated as constant.
         vh_tangent = self._pad_columns(v_tangent, self.adjoint(vh_full))
-        return self._pad_columns(u_tangent, u_full), self.real(self.diagonal(scaled_tangent)), self.adjoint(vh_tangent)
+        return (
+            self._pad_columns(u_tangent, u_full),
+            self.real_part(self.diagonal(scaled_tangent)),
+            self.adjoint(vh_tangent),
+        )
 
     def singular_values(self, factors: Tensors, tangent: Any) -> Any:
         """Returns the tangent of the singular values, from the factors U and Vh and the tangent of the matrices."""
         u, _, vh = factors
-        return self.real(self.diagonal(self.adjoint(u) @ tangent @ self.adjoint(vh)))
+        return self.real_part(self.diagonal(self.adjoint(u) @ tangent @ self.adjoint(vh)))
 
     def eigh(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the eigenvalues and eigenvectors of Hermitian matrices."""
@@ -142,7 +146,7 @@ class Differentials:
         vectors_tangent = eigenvectors @ (self._inverse_gaps(eigenvalues).astype(scaled_tangent.dtype) * scaled_tangent)
         if self._is_complex(eigenvectors):
             vectors_tangent = vectors_tangent + self._phase_rates(eigenvectors, vectors_tangent) * eigenvectors
-        return self.real(self.diagonal(scaled_tangent)), vectors_tangent
+        return self.real_part(self.diagonal(scaled_tangent)), vectors_tangent
 
     def eig(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the eigenvalues and eigenvectors of general matrices."""

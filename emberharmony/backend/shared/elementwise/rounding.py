@@ -152,7 +152,7 @@ class ByOps(Decimals):
         return self.where(is_small, rounded_x, x)
 
 
-def neighbours(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+def next_floats(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     """Returns, for host arrays of one dtype, the number next to each element of `x1` in the direction of `x2`."""
     return np.asarray(np.nextafter(x1, x2))
 

@@ -136,7 +136,7 @@ def _exp1_near(xp: Any, x: Any) -> Any:
     return x * polynomial(x, _ENTIRE) - (xp.log(x) + _EULER)
 
 
-def _exp1_far(xp: Any, x: Any) -> Any:
+def _scaled_exp1_far(xp: Any, x: Any) -> Any:
     """Returns `x exp(x) exp1(x)` for x >= 1."""
     t = 1.0 / x
     middle_result = chebyshev(at_least(xp, t, 0.25) * (16.0 / 3.0) - (10.0 / 3.0), _E1_MIDDLE)
@@ -149,7 +149,7 @@ def exp1(xp: Any, x: Any) -> Any:
     near_result = xp.pick(is_near, partial(_exp1_near, xp), replace_outside(xp, is_near, x, 0.5))
     # Beyond 800 the result is 0, also at infinity.
     large_x = at_most(xp, replace_outside(xp, is_far, x, 1.0), 800.0)
-    far_result = xp.exp(-large_x) * xp.pick(is_far, partial(_exp1_far, xp), large_x) / large_x
+    far_result = xp.exp(-large_x) * xp.pick(is_far, partial(_scaled_exp1_far, xp), large_x) / large_x
     return xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x == 0.0, math.inf, math.nan)))
 
 
@@ -164,7 +164,7 @@ def _expi_near(xp: Any, x: Any) -> Any:
     return logarithm + root_distance * chebyshev(x * (2.0 / 3.0) - 2.0, _EI_NEAR)
 
 
-def _expi_far(xp: Any, x: Any) -> Any:
+def _scaled_expi_far(xp: Any, x: Any) -> Any:
     """Returns `x exp(-x) expi(x)` for x >= 6."""
     t = 1.0 / x
     middle_result = chebyshev(at_least(xp, t, 1.0 / 12.0) * 48.0 - 6.0, _EI_MIDDLE)
@@ -180,7 +180,7 @@ def expi(xp: Any, x: Any) -> Any:
     large_x = at_most(xp, replace_outside(xp, is_far, x, 6.0), 800.0)
     # The exponential may overflow where the result does not, so multiply by its square root twice.
     root_of_exp = xp.exp(0.5 * large_x)
-    far_result = root_of_exp * (xp.pick(is_far, partial(_expi_far, xp), large_x) / large_x) * root_of_exp
+    far_result = root_of_exp * (xp.pick(is_far, partial(_scaled_expi_far, xp), large_x) / large_x) * root_of_exp
     negative_result = -xp.pick(x < 0.0, partial(exp1, xp), replace_outside(xp, x < 0.0, -x, 1.0))
     integral = xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x < 0.0, negative_result, x)))
     return xp.where(x == 0.0, -math.inf, integral)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import plain_array
-from emberharmony.backend.shared.neural.convolution import channels_last
+from emberharmony.backend.shared.neural.convolution import has_channels_last
 from emberharmony.core.axes import as_index
 from emberharmony.core.dtypes import DType, default_float, float32
 from emberharmony.core.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
@@ -27,7 +27,7 @@ def spatial_axes(shape: Sequence[int], data_format: str | None, n: int = 2) -> t
         ArgumentError: if the layout is unknown.
         ShapeError: if the tensor has another number of axes.
     """
-    is_channels_last = channels_last(data_format)
+    is_channels_last = has_channels_last(data_format)
     if len(shape) not in (n + 1, n + 2):
         raise ShapeError(f"one image has {n + 1} axes, a batch {n + 2}; this tensor has shape {tuple(shape)}")
     return tuple(range(-n - 1, -1) if is_channels_last else range(-n, 0))
@@ -58,7 +58,7 @@ def pixel_compute_dtype(dtype: DType) -> DType:
     return float32 if wide_dtype.bits == 16 else wide_dtype
 
 
-def fitting_value(value: float, dtype: DType) -> float:
+def clipped_pixel(value: float, dtype: DType) -> float:
     """Returns a pixel value that the dtype can hold: for integer dtypes it is rounded and clipped to their range."""
     if not dtype.is_integer:
         return value

@@ -81,7 +81,7 @@ def interpolation_geometry(
     return Geometry(axes, lengths, new_lengths, [1 / factor for factor in targets])
 
 
-def nearest_places(count: int, target_count: int, step: float, centre: float) -> list[int]:
+def nearest_source_indices(count: int, target_count: int, step: float, centre: float) -> list[int]:
     """Returns the indices of the nearest elements along an axis, at the positions that PyTorch computes in float32."""
     step = _round_to_float32(step)
     return [min(math.floor(_round_to_float32((index + centre) * step)), count - 1) for index in range(target_count)]

@@ -13,7 +13,7 @@ from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.named_tuple import Record
 
 
-def channels_last(data_format: str | None) -> bool:
+def has_channels_last(data_format: str | None) -> bool:
     """Returns whether the channels are on the last axis, which is the default.
 
     Raises:

@@ -70,7 +70,7 @@ def predicted_classes(predictions: Array, target: Array, axis: int, threshold: f
         ShapeError: if the shapes do not fit.
     """
     if predictions.ndim == target.ndim + 1:
-        scores = _scores_last(predictions, target, axis)
+        scores = _move_classes_last(predictions, target, axis)
         return scores.argmax(-1)
     require_shape(
         "predictions",
@@ -109,7 +109,7 @@ def confusion_matrix(predicted: Array, target: Array, classes: int) -> Array:
 
 def target_ranks(scores: Array, target: Array, axis: int) -> Array:
     """Returns, for each target class, how many classes rank before it by their scores, equal scores by their order."""
-    scores = _scores_last(scores, target, axis)
+    scores = _move_classes_last(scores, target, axis)
     target_indices = checked_ids("target", target, scores.shape[-1])[..., None]
     target_score = np.take_along_axis(scores, target_indices, -1)
     is_earlier = np.arange(scores.shape[-1]) < target_indices
@@ -119,7 +119,7 @@ def target_ranks(scores: Array, target: Array, axis: int) -> Array:
 
 def log_likelihood_sum(logits: Array, target: Array, axis: int, ignored: int) -> tuple[float, int]:
     """Returns the sum of the log-probabilities of the class ids that are not ignored, and the number of these ids."""
-    logits = _scores_last(logits, target, axis)
+    logits = _move_classes_last(logits, target, axis)
     is_kept = target != ignored
     target_indices = checked_ids("target", np.where(is_kept, target, 0), logits.shape[-1])[..., None]
     shifted_logits = logits - logits.max(-1, keepdims=True, initial=-np.inf)
@@ -153,7 +153,7 @@ def ratio(top: Array, bottom: Array, otherwise: float) -> Array:
     return np.where(is_empty, otherwise, top / np.where(is_empty, 1, bottom))
 
 
-def _scores_last(scores: Array, target: Array, axis: int) -> Array:
+def _move_classes_last(scores: Array, target: Array, axis: int) -> Array:
     """Returns scores in float64 with the axis of the classes at the end.
 
     Raises:

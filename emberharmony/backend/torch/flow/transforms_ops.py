@@ -72,7 +72,7 @@ class TorchTransformsOps:
             is_recorded = x.requires_grad
         else:
             is_recorded = isinstance(x, torch.nn.Parameter) or (isinstance(x, torch.Tensor) and x.requires_grad)
-        if not (is_recorded or _in_transform()) or torch.compiler.is_compiling() or is_traced(x):
+        if not (is_recorded or _is_in_transform()) or torch.compiler.is_compiling() or is_traced(x):
             return x
         # `torch.func` wraps the constants that are made in it, and fails on a wrapper that outlives its transform.
         while isinstance(x, torch.Tensor) and torch._C._functorch.is_gradtrackingtensor(x):
@@ -82,7 +82,7 @@ class TorchTransformsOps:
 
     @staticmethod
     def may_all_outlive_transforms(tensors: Tensors) -> bool:
-        is_in_transform = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
+        is_in_transform = torch.compiler.is_compiling() or _is_in_transform() or forward_ad._current_level >= 0
         return not is_in_transform and not any(map(operator.attrgetter("requires_grad"), tensors))
 
     bound: Any
@@ -125,7 +125,7 @@ class TorchTransformsOps:
         return outputs, gradients
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
-        if _in_reverse_mode() or is_recorded():
+        if _is_in_reverse_mode() or is_recorded():
             return self.transpose_pullback(fn, primals)
 
         @make_traceable
@@ -143,7 +143,7 @@ class TorchTransformsOps:
             outputs, pushed_tangents = torch.func.jvp(call_with_output, tuple(primals), tuple(tangents))  # type: ignore[misc]
             outputs, pushed_tangents = outputs[:output_count], pushed_tangents[:output_count]
             # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
-            # wrong (see `_in_reverse_mode`).
+            # wrong (see `_is_in_reverse_mode`).
             if any(tangent.requires_grad for tangent in pushed_tangents):
                 outputs_and_tangents: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transpose_pullback(
                     fn, primals
@@ -203,7 +203,7 @@ class TorchTransformsOps:
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(fn, Enclosing):
             return fn.around(self.compile_function(fn.inner))
-        return TorchFunction(fn, selection.active(), _in_transform)
+        return TorchFunction(fn, selection.active(), _is_in_transform)
 
     def compile_program(self, program: "Program") -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
         """Returns the function of NumPy arrays that runs a program of ops, compiled.
@@ -230,14 +230,14 @@ def _is_inexact(x: torch.Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
-def _in_transform() -> bool:
+def _is_in_transform() -> bool:
     """Returns whether a transform of `torch.func` is running."""
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def _needs_func() -> bool:
     """Returns whether `torch.func` must compute a gradient, because `torch.autograd` cannot."""
-    return torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _in_transform()
+    return torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _is_in_transform()
 
 
 def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -368,7 +368,7 @@ class _Custom(torch.autograd.Function):
         return tuple(y if t is None else y + t for y, t in zip(pushed_tangents, tangents, strict=False))
 
 
-def _in_reverse_mode() -> bool:
+def _is_in_reverse_mode() -> bool:
     """Returns whether an enclosing `torch.func` gradient will differentiate the result of this call.
 
     PyTorch 2.13 differentiates the forward mode of solve, slogdet, eigh, layer_norm and others wrongly, without an

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.neural.convolution import channels_last
+from emberharmony.backend.shared.neural.convolution import has_channels_last
 from emberharmony.backend.torch.tracing import in_functional_transform
 from emberharmony.core.deferred import Deferred
 
@@ -34,7 +34,7 @@ class TorchInterpolationOps:
         recompute_scale_factor: bool | None = None,
         data_format: str | None = None,
     ) -> torch.Tensor:
-        is_channels_last = channels_last(data_format)
+        is_channels_last = has_channels_last(data_format)
         plan = shared_interpolation.interpolation_geometry(
             x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, is_channels_last
         )

@@ -15,10 +15,10 @@ import torch
 from torch.nn import functional
 
 from emberharmony.backend.shared.neural.convolution import (
-    channels_last,
     check_bias,
     check_channels,
     check_depthwise,
+    has_channels_last,
     integers_per_axis,
     transposed_geometry,
     windows,
@@ -57,12 +57,12 @@ def _normalize_layout(x: torch.Tensor) -> torch.Tensor:
     return x.reshape(-1).reshape(x.shape) if 1 in x.shape[1:] else x
 
 
-def _channels_second(x: torch.Tensor, last: bool) -> torch.Tensor:
+def _move_channels_second(x: torch.Tensor, last: bool) -> torch.Tensor:
     """Returns an input as the kernels take it: shape (batch, channels, *spatial), float32 or wider on the CPU."""
     return _normalize_layout(_widen_half_on_cpu(x.movedim(-1, 1) if last else x))
 
 
-def _outputs_first(kernel: torch.Tensor) -> torch.Tensor:
+def _move_outputs_first(kernel: torch.Tensor) -> torch.Tensor:
     """Returns a convolution kernel (*spatial, in, out) as PyTorch takes it: (out, in, *spatial).
 
     It is contiguous, because the gradients of some of PyTorch's kernels require that.
@@ -71,10 +71,10 @@ def _outputs_first(kernel: torch.Tensor) -> torch.Tensor:
     return _widen_half_on_cpu(kernel).permute(n + 1, n, *range(n)).contiguous()
 
 
-def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
+def _move_inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     """Returns a kernel (*spatial, out, in / groups) as PyTorch transposes it: (in, out / groups, *spatial)."""
     if groups == 1:
-        return _outputs_first(kernel)
+        return _move_outputs_first(kernel)
     n = kernel.ndim - 2
     grouped_kernel = _widen_half_on_cpu(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
     return grouped_kernel.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
@@ -241,7 +241,7 @@ def _native_transposed_convolution(
         if groups == 1:
             weight = _contiguous_kernel(kernel.permute(*outputs_first), x, has_odd_kernel)
         else:
-            weight = _inputs_first(kernel, groups)
+            weight = _move_inputs_first(kernel, groups)
         convolution = native_kernel(x, weight, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         if has_odd_result:
             convolution = _normalize_layout(convolution)
@@ -305,14 +305,14 @@ class TorchConvolutionOps:
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         if not _has_native_kernel(x, w):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
-        n, is_channels_last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
+        n, is_channels_last, dtype = w.ndim - 2, has_channels_last(data_format), x.dtype
         shape = x.shape if is_channels_last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
         groups = check_channels(shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = windows(shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
         x, w, widened_bias = (
-            _channels_second(x, is_channels_last),
-            _outputs_first(w),
+            _move_channels_second(x, is_channels_last),
+            _move_outputs_first(w),
             _widen_half_on_cpu(b[0]) if b else None,
         )
         paddings = [before for before, _ in plan.padding]
@@ -356,13 +356,13 @@ class TorchConvolutionOps:
             return self.composed("conv_transpose")(
                 inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
             )
-        n, is_channels_last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
+        n, is_channels_last, dtype = w.ndim - 2, has_channels_last(data_format), x.dtype
         shape = x.shape if is_channels_last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
         groups = check_channels(shape, (*w.shape[:-2], w.shape[-1], w.shape[-2]))
         check_bias(bias, w.shape[-2])
         plan = transposed_geometry(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
         crops = plan.crop_pairs(w.shape[:-2])
-        x, w = _channels_second(x, is_channels_last), _inputs_first(w, groups)
+        x, w = _move_channels_second(x, is_channels_last), _move_inputs_first(w, groups)
         common_padding, crop_options, remaining_padding = _crop_options(crops, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).
         convolution = _normalize_layout(

@@ -31,7 +31,7 @@ _MANY = 2**14
 """From so many numbers on, a batch normalisation that nothing differentiates is faster in several ops."""
 
 
-def _channels_second(x: torch.Tensor, place: int) -> torch.Tensor:
+def _move_channels_second(x: torch.Tensor, place: int) -> torch.Tensor:
     """Returns a contiguous tensor (samples, channels, ...) of the elements of `x`.
 
     On a CPU the kernel of a batch normalisation in training (PyTorch 2.13) adds float32 in double precision only if the
@@ -158,7 +158,7 @@ class TorchNormalizationOps:
         present_tensors = [t for t in (x, scale, offset) if t is not None]
         if x.numel() >= _MANY and x.is_cpu and is_unwatched(*present_tensors):
             return _normalize_in_place(x, channel_axis, offset, scale, epsilon)
-        rows = _channels_second(x if dtype is wide_dtype else x.to(wide_dtype), channel_axis)
+        rows = _move_channels_second(x if dtype is wide_dtype else x.to(wide_dtype), channel_axis)
         # The kernel (PyTorch 2.13) loses digits where the mean is large compared with the deviation. To subtract the
         # mean of one sample changes neither the result nor a gradient, and leaves a mean of at most sqrt(samples)
         # deviations.

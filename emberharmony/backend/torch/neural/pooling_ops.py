@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from emberharmony.backend.shared.neural.convolution import (
     Pool,
-    channels_last,
     divisor,
+    has_channels_last,
     integers_per_axis,
     pool_windows,
 )
@@ -33,13 +33,13 @@ def _has_native_kernel(x: torch.Tensor) -> bool:
 
 def _run_channels_first(native: Native, x: torch.Tensor, data_format: str | None) -> torch.Tensor:
     """Returns the result of a kernel that takes (batch, channels, *spatial), for a tensor in the given format."""
-    if channels_last(data_format):
+    if has_channels_last(data_format):
         return native(x.movedim(-1, 1)).movedim(1, -1)
     return native(x)
 
 
 def _spatial_lengths(x: torch.Tensor, data_format: str | None) -> torch.Size:
-    return x.shape[1:-1] if channels_last(data_format) else x.shape[2:]
+    return x.shape[1:-1] if has_channels_last(data_format) else x.shape[2:]
 
 
 def _symmetric_padding(pairs: Sequence[tuple[int, int]]) -> list[int] | None:

@@ -52,9 +52,9 @@ def test_pixels_are_computed_in_floats_and_clipped_to_their_dtype() -> None:
     with pytest.raises(DTypeError):
         image.pixel_compute_dtype(complex64)
     assert (
-        image.fitting_value(300.4, uint8),
-        image.fitting_value(-300.0, int8),
-        image.fitting_value(0.4, float16),
+        image.clipped_pixel(300.4, uint8),
+        image.clipped_pixel(-300.0, int8),
+        image.clipped_pixel(0.4, float16),
     ) == (255, -128, 0.4)
 
 

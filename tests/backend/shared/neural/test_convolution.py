@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from emberharmony.backend.shared.neural.convolution import (
-    channels_last,
     check_channels,
     distinct_window_indices,
+    has_channels_last,
     integers_per_axis,
     padding_pairs,
     recent_windows,
@@ -92,10 +92,10 @@ def test_an_option_is_one_number_or_one_for_each_axis() -> None:
 
 
 def test_data_format_and_number_of_axes_are_checked() -> None:
-    assert channels_last(None)
-    assert not channels_last("channels_first")
+    assert has_channels_last(None)
+    assert not has_channels_last("channels_first")
     with pytest.raises(ArgumentError):
-        channels_last("channels")
+        has_channels_last("channels")
     assert spatial_axis_count(4) == 2
     with pytest.raises(ShapeError):
         spatial_axis_count(2)
