@@ -51,11 +51,11 @@ class _Casting:
         if spec is None or spec.takes_callable or (target_dtype is None and not spec.composite):
             wrapped_op = inner_op
         else:
-            wrapped_op = self._cast(inner_op, target_dtype, spec)
+            wrapped_op = self._casting_op(inner_op, target_dtype, spec)
         setattr(self, name, wrapped_op)
         return wrapped_op
 
-    def _cast(self, inner: Any, target: str | None, spec: OpSpec) -> Any:
+    def _casting_op(self, inner: Any, target: str | None, spec: OpSpec) -> Any:
         """Returns an op that casts its tensors first; a composite then runs without the rules of `autocast`."""
         backend, composite = self.inner.backend, spec.composite
         whole_list_parameters = {p.name for p in spec.parameters if p.role == "TensorLike"}
@@ -69,16 +69,18 @@ class _Casting:
                 )
                 args = tuple(
                     [
-                        self._convert(x, target, takes_whole_list)
+                        self._cast_argument(x, target, takes_whole_list)
                         for x, takes_whole_list in zip(args, whole_list_flags, strict=True)
                     ]
                 )
-                kwargs = {name: self._convert(x, target, name in whole_list_parameters) for name, x in kwargs.items()}
+                kwargs = {
+                    name: self._cast_argument(x, target, name in whole_list_parameters) for name, x in kwargs.items()
+                }
             return backend.call_with_own_ops(inner, args, kwargs) if composite else inner(*args, **kwargs)
 
         return call_with_cast
 
-    def _convert(self, x: Any, target: str, takes_whole_list: bool) -> Any:
+    def _cast_argument(self, x: Any, target: str, takes_whole_list: bool) -> Any:
         """Returns a tensor of a floating dtype up to 32 bits as one of another dtype; anything else unchanged.
 
         Args:
@@ -88,7 +90,7 @@ class _Casting:
         """
         if type(x) in (list, tuple):
             if not takes_whole_list:
-                return type(x)([self._convert(item, target, False) for item in x])
+                return type(x)([self._cast_argument(item, target, False) for item in x])
             x = self.inner.convert_to_tensor(x)
         if isinstance(x, Cell):
             x = x.tensor_on(self.inner)

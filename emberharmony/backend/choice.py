@@ -177,7 +177,7 @@ def backend_of(*trees: Any) -> Backend | None:
     """
     backend_by_name: dict[str, Backend] = {}
     for leaf in tree_leaves(trees):
-        backend = owner(leaf)
+        backend = owning_backend_of(leaf)
         if backend is not None:
             backend_by_name[backend.name] = backend
     if len(backend_by_name) > 1:
@@ -189,7 +189,7 @@ def backend_of(*trees: Any) -> Backend | None:
     return next(iter(backend_by_name.values()), None)
 
 
-def owner(leaf: Any) -> Backend | None:
+def owning_backend_of(leaf: Any) -> Backend | None:
     """Returns the backend that a tensor belongs to; None if the object is not a tensor.
 
     Raises:

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.choice import OWNERS, owner
+from emberharmony.backend.choice import OWNERS, owning_backend_of
 from emberharmony.backend.discovery import load
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentTypeError, BackendMismatchError, brief
@@ -78,7 +78,7 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
 
 
 def _backend_of_leaf(leaf: Any) -> Backend:
-    backend = owner(leaf)
+    backend = owning_backend_of(leaf)
     if backend is None:
         cls = type(leaf)
         raise ArgumentTypeError(

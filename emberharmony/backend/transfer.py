@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.choice import owner
+from emberharmony.backend.choice import owning_backend_of
 from emberharmony.backend.discovery import BUILTIN, OPTIONAL, load
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.moves import steps_of_move
@@ -102,7 +102,7 @@ class _Move:
             self._cells += steps_of_move(value, self._home)
             return value
         if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, np.generic):
-            backend = owner(value)
+            backend = owning_backend_of(value)
             if backend is not None:
                 return self._move_tensor(value, backend, place)
         if isinstance(value, dict):

@@ -61,7 +61,7 @@ class ArrayNamespaceInfo:
     def __init__(self, backend: Any = None) -> None:
         self._backend = backend
 
-    def _current(self) -> Any:
+    def _current_backend(self) -> Any:
         return selection.current() if self._backend is None else self._backend
 
     def _spell_dtypes(self, dtypes: dict[str, DType]) -> dict[str, Any]:
@@ -72,18 +72,18 @@ class ArrayNamespaceInfo:
     def capabilities(self) -> dict[str, Any]:
         """Returns what the namespace's function `capabilities()` returns, for the backend of this object."""
         return {
-            "boolean indexing": self._current().boolean_keys,
+            "boolean indexing": self._current_backend().boolean_keys,
             "data-dependent shapes": True,
             "max dimensions": None,
         }
 
     def default_device(self) -> str:
         """Returns the name of the device on which new tensors are created."""
-        return str(self._current().get_default_device())
+        return str(self._current_backend().get_default_device())
 
     def devices(self) -> tuple[str, ...]:
         """Returns the names of the available devices."""
-        return tuple(self._current().get_available_devices())
+        return tuple(self._current_backend().get_available_devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Returns the default dtypes of the backend, by the kinds of the array API standard."""
@@ -102,7 +102,9 @@ class ArrayNamespaceInfo:
         if not all(isinstance(name, str) and name in KINDS for name in kind_names):
             raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {brief(kind)}")
         dtype_kinds = {dtype_name for name in kind_names for dtype_name in KINDS[name]}
-        available_dtypes = (dtype for dtype in self._current().dtypes.available if dtype not in (float16, bfloat16))
+        available_dtypes = (
+            dtype for dtype in self._current_backend().dtypes.available if dtype not in (float16, bfloat16)
+        )
         return self._spell_dtypes({dtype.name: dtype for dtype in available_dtypes if dtype.kind in dtype_kinds})
 
 

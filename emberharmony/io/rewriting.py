@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from emberharmony import ops
-from emberharmony.backend.choice import owner
+from emberharmony.backend.choice import owning_backend_of
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import ArgumentError, DTypeError, WeightFileError, brief
 from emberharmony.core.state.files import replace_bytes
@@ -174,7 +174,7 @@ def _cast_block(block: Array, old_dtype: str, new_dtype: str, path: str, name: s
     """Returns a block of elements cast to another dtype; bfloat16 is represented by its bits as uint16."""
     with np.errstate(over="ignore"):
         tensor = ops.cast(as_tensor(block, old_dtype, path, name), as_dtype(new_dtype))
-    backend = owner(tensor)
+    backend = owning_backend_of(tensor)
     assert backend is not None
     packed_array: Array = backend.pack(tensor).bits
     return packed_array

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.choice import owner
+from emberharmony.backend.choice import owning_backend_of
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import ALL
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, EmberError, WeightFileError, brief
@@ -120,7 +120,7 @@ def _distinct_items(tensors: Mapping[str, Any]) -> list[Item]:
             raise ArgumentError(f"save(): {brief(name)} is no name of a tensor; use another string")
         _require_text(name)
         tensor = value.value if isinstance(value, Cell) else value
-        backend = owner(tensor) if hasattr(tensor, "dtype") and hasattr(tensor, "shape") else None
+        backend = owning_backend_of(tensor) if hasattr(tensor, "dtype") and hasattr(tensor, "shape") else None
         if backend is None:
             way_out = "use ops.convert_to_tensor"
             if isinstance(value, str):

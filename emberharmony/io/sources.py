@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from emberharmony.backend.choice import owner
+from emberharmony.backend.choice import owning_backend_of
 from emberharmony.backend.discovery import load as load_backend
 from emberharmony.core.errors import WeightFileError
 from emberharmony.io.archives import Archive
@@ -158,7 +158,7 @@ class _OfTorch:
 
     def _array_and_dtype(self, name: str) -> tuple[Array, str]:
         tensor = self._tensor_by_name[name]
-        backend = owner(tensor)
+        backend = owning_backend_of(tensor)
         assert backend is not None
         packing = backend.pack(tensor)
         return packing.bits, str(packing.dtype)

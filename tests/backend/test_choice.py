@@ -219,7 +219,7 @@ def test_a_tensor_of_a_library_that_is_not_loaded_loads_its_backend(
     for holder, name in ((discovery, "_LOADED"), (choice, "OWNERS")):
         monkeypatch.setattr(holder, name, {})
     monkeypatch.setattr(choice, "load", lambda name: f"the backend {name}")
-    assert choice.owner(x) == f"the backend {backend}"
+    assert choice.owning_backend_of(x) == f"the backend {backend}"
 
 
 def test_a_tensor_of_a_library_without_backend_is_refused() -> None:

@@ -105,7 +105,7 @@ class _Workplace:
             self._apply_innermost()
 
     @contextlib.contextmanager
-    def at(self, device: mx.Device) -> Iterator[None]:
+    def device_block(self, device: mx.Device) -> Iterator[None]:
         """Makes a device the default while a `with` block runs; blocks of several threads may end in any order."""
         marker = object()
         with self._lock:
@@ -164,7 +164,7 @@ class MLXDeviceOps:
     def device_scope(device: Any) -> Iterator[None]:
         """Returns the context manager of `with ops.device(...)`, which sets MLX's default device too."""
         native_device = as_native_device(device)
-        with PLACEMENT.override_default(native_device), _WORKPLACE.at(native_device):
+        with PLACEMENT.override_default(native_device), _WORKPLACE.device_block(native_device):
             yield
 
     @staticmethod

@@ -63,7 +63,7 @@ class Movable:
         """Returns a cell of the same class and attributes that holds nothing yet."""
         cell = self.__class__.__new__(self.__class__)
         cell._grad = cell._journey = None
-        cell._restore(self._attributes())
+        cell._set_attributes(self._attributes())
         for block in OBSERVED:
             block.note_new_cell(cast("Cell", cell))
         return cell
@@ -73,7 +73,7 @@ class Movable:
         slot_names = [name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()) if name[0] != "_"]
         return {name: getattr(self, name) for name in slot_names if hasattr(self, name)} | getattr(self, "__dict__", {})
 
-    def _restore(self, attributes: dict[str, Any]) -> None:
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():
             setattr(self, name, value)
 
@@ -133,7 +133,7 @@ class Movable:
         self._journey = Journey()
         self._held = HostBits(*state["value"]), None
         self._grad = None if state["grad"] is None else (HostBits(*state["grad"]), None)
-        self._restore(state["attributes"])
+        self._set_attributes(state["attributes"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         cell = memo[id(self)] = self._empty_copy()
@@ -143,7 +143,7 @@ class Movable:
         cell._grad = None if self._grad is None else _copy_of(self._grad)
         from copy import deepcopy  # imported here, because only copies need it
 
-        cell._restore(deepcopy(self._attributes(), memo))
+        cell._set_attributes(deepcopy(self._attributes(), memo))
         return cell
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.choice import owner
+from emberharmony.backend.choice import owning_backend_of
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentTypeError, brief
 
@@ -43,7 +43,7 @@ def pack_state(state: Any, name: str, tensors: dict[str, Any]) -> Any:
         packed_entries = [pack_state(x, _joined_name(name, i), tensors) for i, x in enumerate(state)]
         return packed_entries if type(state) is list else {"$tuple": packed_entries}
     tensor = state.value if isinstance(state, Cell) else state
-    if not hasattr(tensor, "dtype") or owner(tensor) is None:
+    if not hasattr(tensor, "dtype") or owning_backend_of(tensor) is None:
         raise ArgumentTypeError(
             f"{name} is {brief(state)} of type {type(state).__name__}, which a checkpoint cannot hold: expected "
             f"tensors, numbers, text, None, and dicts, lists and tuples of these"
