@@ -8,7 +8,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeErro
 from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.nn import rngs
-from emberharmony.nn.options import length
+from emberharmony.nn.options import length_option
 
 
 class Batches:
@@ -71,7 +71,7 @@ class Batches:
                 f"has a row for each sample: x[:n] shortens one, and ops.transpose(x) exchanges two axes"
             )
         self.rows: int = array_shapes[0][0]
-        self.batch_size = length("batch_size", batch_size)
+        self.batch_size = length_option("batch_size", batch_size)
         self.shuffle, self.drop_last = shuffle, drop_last
         if not len(self):
             raise ArgumentError(

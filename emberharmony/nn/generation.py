@@ -8,7 +8,7 @@ from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.nn import rngs
 from emberharmony.nn.cache import KVCache
-from emberharmony.nn.options import length, number, share
+from emberharmony.nn.options import length_option, number_option, share_option
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -80,12 +80,12 @@ def stream_generate(
     """
     end_tokens = _end_tokens(eos)
     if max_tokens is not None:
-        length("max_tokens", max_tokens, 0)
-    temperature = number("temperature", temperature)
+        length_option("max_tokens", max_tokens, 0)
+    temperature = number_option("temperature", temperature)
     if not 0 <= temperature < float("inf"):
         raise ArgumentError(f"temperature must be 0 or positive, got {temperature}")
-    top_k = None if top_k is None else length("top_k", top_k)
-    if top_p is not None and not share("top_p", top_p):
+    top_k = None if top_k is None else length_option("top_k", top_k)
+    if top_p is not None and not share_option("top_p", top_p):
         raise ArgumentError("top_p must be more than 0; top_k=1 draws the likeliest token")
     prompt_token_lists, is_single = _texts_and_is_single(prompt)
     generator = rngs.generator(rng) if temperature else None
@@ -126,7 +126,7 @@ def generate(
     """
     (prompts, is_single), end_tokens = _texts_and_is_single(prompt), _end_tokens(eos)
     sampling_options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
-    token_limit = length("max_tokens", max_tokens, 0)
+    token_limit = length_option("max_tokens", max_tokens, 0)
     tokens = list(stream_generate(model, prompts[0] if is_single else prompts, token_limit, **sampling_options))
     if is_single:
         return tokens

@@ -15,7 +15,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeErro
 from emberharmony.core.names.lazy import public_getattr_and_dir
 from emberharmony.core.types import DTypeLike, HostArray, Shape, Tensor
 from emberharmony.nn import rngs
-from emberharmony.nn.options import choice
+from emberharmony.nn.options import choice_option
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import initial
@@ -176,7 +176,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         "leaky_relu": math.sqrt(2.0 / (1.0 + slope**2)),
         "selu": 0.75,
     }
-    choice("nonlinearity", nonlinearity, (*_LINEAR, "sigmoid", *gain_by_name))
+    choice_option("nonlinearity", nonlinearity, (*_LINEAR, "sigmoid", *gain_by_name))
     return gain_by_name.get(nonlinearity, 1.0)
 
 
@@ -441,7 +441,7 @@ def _initializer_by_fans(
 def _kaiming_initializer(
     factory: Callable[..., Initializer], a: float, mode: str, nonlinearity: str, draw: Callable[..., Tensor]
 ) -> Initializer:
-    choice("mode", mode, ("fan_in", "fan_out"))
+    choice_option("mode", mode, ("fan_in", "fan_out"))
     gain = calculate_gain(nonlinearity, a)
 
     def std_of_fans(inputs: int, outputs: int) -> float:

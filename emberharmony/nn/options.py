@@ -6,7 +6,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, su
 from emberharmony.nn.locate import fault
 
 
-def length(name: str, value: Any, least: int = 1) -> int:
+def length_option(name: str, value: Any, least: int = 1) -> int:
     """Returns an option of a layer as an integer after a check that it is at least a minimum.
 
     Raises:
@@ -25,7 +25,7 @@ def length(name: str, value: Any, least: int = 1) -> int:
     return number
 
 
-def flag(name: str, value: Any) -> bool:
+def flag_option(name: str, value: Any) -> bool:
     """Returns an option of a layer after a check that it is True or False.
 
     Raises:
@@ -37,7 +37,7 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def lengths(name: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]:
+def lengths_option(name: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]:
     """Returns an option of a layer as a tuple of integers, one for each axis, after a check.
 
     Raises:
@@ -45,13 +45,13 @@ def lengths(name: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]
         ArgumentTypeError: if one is not an integer.
     """
     if not isinstance(value, (tuple, list)):
-        return (length(name, value, least),) * axes
+        return (length_option(name, value, least),) * axes
     if len(value) != axes:
         raise fault(ArgumentError(f"{name} must be one integer or {axes}, got {brief(value)}"))
-    return tuple(length(name, axis_value, least) for axis_value in value)
+    return tuple(length_option(name, axis_value, least) for axis_value in value)
 
 
-def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
+def choice_option(name: str, value: Any, known: tuple[str, ...]) -> str:
     """Returns an option of a layer after a check that it is one of the known names.
 
     Raises:
@@ -63,7 +63,7 @@ def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
     return str(value)
 
 
-def share(name: str, value: Any) -> float:
+def share_option(name: str, value: Any) -> float:
     """Returns an option of a layer as a float after a check that it is from 0 to 1.
 
     Raises:
@@ -77,7 +77,7 @@ def share(name: str, value: Any) -> float:
     return float(value)
 
 
-def number(name: str, value: Any) -> float:
+def number_option(name: str, value: Any) -> float:
     """Returns an option of a layer as a float after a check that it is a number.
 
     Raises:

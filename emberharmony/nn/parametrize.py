@@ -15,7 +15,7 @@ from emberharmony.nn import rngs
 from emberharmony.nn.layers.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length, number
+from emberharmony.nn.options import length_option, number_option
 from emberharmony.types import Tensor
 
 M = TypeVar("M", bound=Module)
@@ -263,11 +263,11 @@ class SpectralNorm(Module):
         *,
         rng: "rngs.Generator | rngs.Rngs | None" = None,
     ) -> None:
-        self.n_power_iterations = length("n_power_iterations", n_power_iterations)
+        self.n_power_iterations = length_option("n_power_iterations", n_power_iterations)
         rank = len(weight.shape)
         if not -rank <= dim < rank:
             raise fault(ArgumentError(f"dim must be an axis of the weight, from {-rank} to {rank - 1}, got {dim}"))
-        self.dim, self.eps = dim % rank, number("eps", eps)
+        self.dim, self.eps = dim % rank, number_option("eps", eps)
         if rank > 1:
             generator, matrix = rngs.generator(rng), self._weight_matrix(weight)
             self._u, self._v = (

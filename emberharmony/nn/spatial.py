@@ -7,7 +7,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, length
+from emberharmony.nn.options import choice_option, length_option
 from emberharmony.types import Tensor, TensorLike
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ def checked_data_format(value: Any) -> DataFormat:
     Raises:
         ArgumentError: if it is unknown.
     """
-    return choice("data_format", value, ("channels_first", "channels_last"))  # type: ignore[return-value]
+    return choice_option("data_format", value, ("channels_first", "channels_last"))  # type: ignore[return-value]
 
 
 def apply_to_batch(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
@@ -88,7 +88,7 @@ def paddings_option(name: str, value: Any, axes: int) -> tuple[int, ...]:
         value = (value,) * (2 * axes)
     if len(value) != 2 * axes:
         raise fault(ArgumentError(f"{name} must be one integer or {2 * axes}, two for each axis, got {brief(value)}"))
-    return tuple(length(name, pad, least=-(2**31)) for pad in value)
+    return tuple(length_option(name, pad, least=-(2**31)) for pad in value)
 
 
 def paddings_by_axis(around: Sequence[int]) -> list[tuple[int, int]]:

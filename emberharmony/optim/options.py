@@ -98,7 +98,7 @@ class _Constructor:
         return construct
 
 
-def one_of(*values: Any) -> Limit:
+def limit_to_values(*values: Any) -> Limit:
     """Returns the limit of an option that is one of a few values."""
     return Limit(" or ".join(map(repr, values)), lambda value: value in values)
 

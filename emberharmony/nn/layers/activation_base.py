@@ -12,7 +12,7 @@ from typing import Any, dataclass_transform
 
 from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import number
+from emberharmony.nn.options import number_option
 
 
 @dataclass_transform(eq_default=False)
@@ -52,7 +52,7 @@ def _constructor_of_options(kinds: dict[str, Any], options: dict[str, Any]) -> C
             ) from None
         bound_arguments.apply_defaults()
         for name, value in bound_arguments.arguments.items():
-            setattr(self, name, number(name, value) if kinds[name] is float else value)
+            setattr(self, name, number_option(name, value) if kinds[name] is float else value)
         self.check_options()
 
     self_parameter = Argument("self", Argument.POSITIONAL_OR_KEYWORD)

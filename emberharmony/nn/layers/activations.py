@@ -10,7 +10,7 @@ from emberharmony.nn import rngs, spatial
 from emberharmony.nn.layers.activation_base import Activation
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, length, number
+from emberharmony.nn.options import choice_option, length_option, number_option
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -118,7 +118,7 @@ class GELU(Activation, op=lambda x, approximate: ops.gelu(x, approximate == "tan
     approximate: str = "none"
 
     def check_options(self) -> None:
-        choice("approximate", self.approximate, ("none", "tanh"))
+        choice_option("approximate", self.approximate, ("none", "tanh"))
 
 
 class SiLU(Activation, op=ops.silu):
@@ -388,8 +388,8 @@ class PReLU(Module):
         data_format: spatial.DataFormat = "channels_first",
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.num_parameters = length("num_parameters", num_parameters)
-        self.init = number("init", init)
+        self.num_parameters = length_option("num_parameters", num_parameters)
+        self.init = number_option("init", init)
         self.data_format = spatial.checked_data_format(data_format)
         self._axis = 1 if data_format == "channels_first" else -1
         self.weight = Parameter(ops.full((self.num_parameters,), self.init, dtype))
@@ -435,7 +435,7 @@ class RReLU(Module):
     def __init__(
         self, lower: float = 1 / 8, upper: float = 1 / 3, *, rng: "rngs.Generator | rngs.Rngs | None" = None
     ) -> None:
-        self.lower, self.upper = number("lower", lower), number("upper", upper)
+        self.lower, self.upper = number_option("lower", lower), number_option("upper", upper)
         if self.lower > self.upper:
             raise fault(ArgumentError(f"lower {lower} must not be more than upper {upper}"))
         self.rng = rngs.generator(rng, "dropout")

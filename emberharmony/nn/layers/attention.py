@@ -11,7 +11,7 @@ from emberharmony.nn.cache import KVCache
 from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length, share
+from emberharmony.nn.options import length_option, share_option
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -88,11 +88,15 @@ class MultiheadAttention(Module):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.embed_dim, self.num_heads = length("embed_dim", embed_dim), length("num_heads", num_heads)
-        self.num_kv_heads = num_heads if num_kv_heads is None else length("num_kv_heads", num_kv_heads)
-        self.kdim = embed_dim if kdim is None else length("kdim", kdim)
-        self.vdim = embed_dim if vdim is None else length("vdim", vdim)
-        self.dropout, self.batch_first, self.add_zero_attn = share("dropout", dropout), batch_first, add_zero_attn
+        self.embed_dim, self.num_heads = length_option("embed_dim", embed_dim), length_option("num_heads", num_heads)
+        self.num_kv_heads = num_heads if num_kv_heads is None else length_option("num_kv_heads", num_kv_heads)
+        self.kdim = embed_dim if kdim is None else length_option("kdim", kdim)
+        self.vdim = embed_dim if vdim is None else length_option("vdim", vdim)
+        self.dropout, self.batch_first, self.add_zero_attn = (
+            share_option("dropout", dropout),
+            batch_first,
+            add_zero_attn,
+        )
         self.head_dim = embed_dim // num_heads
         self.rope = rope
         self._check_heads(rope)

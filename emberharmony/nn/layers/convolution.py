@@ -14,7 +14,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
-from emberharmony.nn.options import choice, flag, length, lengths
+from emberharmony.nn.options import choice_option, flag_option, length_option, lengths_option
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
@@ -50,20 +50,20 @@ class Convolution(spatial.Spatial):
         dtype: DTypeLike | None,
     ) -> None:
         axis_count = self.axes
-        self.in_channels = None if in_channels is None else length("in_channels", in_channels)
-        self.out_channels, self.groups = length("out_channels", out_channels), length("groups", groups)
+        self.in_channels = None if in_channels is None else length_option("in_channels", in_channels)
+        self.out_channels, self.groups = length_option("out_channels", out_channels), length_option("groups", groups)
         self.kernel_size, self.stride = (
-            lengths("kernel_size", kernel_size, axis_count),
-            lengths("stride", stride, axis_count),
+            lengths_option("kernel_size", kernel_size, axis_count),
+            lengths_option("stride", stride, axis_count),
         )
         self.dilation, self.data_format = (
-            lengths("dilation", dilation, axis_count),
+            lengths_option("dilation", dilation, axis_count),
             spatial.checked_data_format(data_format),
         )
         self._require_groups("out_channels", self.out_channels)
         is_channels_last = self.data_format == "channels_last"
         self._ndim, self._channel_axis = axis_count + 2, axis_count + 1 if is_channels_last else 1
-        generator, bias = rngs.generator(rng), flag("bias", bias)
+        generator, bias = rngs.generator(rng), flag_option("bias", bias)
         if self.in_channels is None:
             self.weight = UninitializedParameter(self)
             self.bias = UninitializedParameter(self) if bias else None
@@ -175,7 +175,7 @@ class _Conv(Convolution):
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, data_format, rng, dtype
         )
         self.padding = padding = _padding_option(padding, self.axes)
-        self.padding_mode = choice("padding_mode", padding_mode, tuple(_MODES))
+        self.padding_mode = choice_option("padding_mode", padding_mode, tuple(_MODES))
         if padding == "same" and max(self.stride) > 1:
             raise fault(ArgumentError(f"padding='same' needs stride 1, got {self.stride}; give the padding as numbers"))
         self._order = (*range(2, self.axes + 2), 1, 0)
@@ -281,8 +281,8 @@ class _DepthwiseConv(_Conv):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.depth_multiplier = length("depth_multiplier", depth_multiplier)
-        channels = length("in_channels", in_channels)
+        self.depth_multiplier = length_option("depth_multiplier", depth_multiplier)
+        channels = length_option("in_channels", in_channels)
         super().__init__(
             channels,
             channels * self.depth_multiplier,
@@ -453,9 +453,9 @@ def _padding_option(value: Any, axes: int) -> Any:
         ArgumentTypeError: if a number is not an integer.
     """
     if isinstance(value, str):
-        return choice("padding", value, ("same", "valid"))
+        return choice_option("padding", value, ("same", "valid"))
     if not isinstance(value, (tuple, list)):
-        return (length("padding", value, 0),) * axes
+        return (length_option("padding", value, 0),) * axes
     if len(value) != axes:
         raise fault(
             ArgumentError(
@@ -463,7 +463,8 @@ def _padding_option(value: Any, axes: int) -> Any:
             )
         )
     return tuple(
-        lengths("padding", pad, 2, 0) if isinstance(pad, (tuple, list)) else length("padding", pad, 0) for pad in value
+        lengths_option("padding", pad, 2, 0) if isinstance(pad, (tuple, list)) else length_option("padding", pad, 0)
+        for pad in value
     )
 
 

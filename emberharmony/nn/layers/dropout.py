@@ -8,7 +8,7 @@ from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import number, share
+from emberharmony.nn.options import number_option, share_option
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -33,7 +33,7 @@ class _Dropout(_Noise):
     """The base of the layers with the constructor of `torch.nn.Dropout`."""
 
     def __init__(self, p: float = 0.5, *, rng: "rngs.Generator | rngs.Rngs | None" = None) -> None:
-        self.p = share("p", p)
+        self.p = share_option("p", p)
         self.rng = rngs.generator(rng, "dropout")
 
 
@@ -86,7 +86,7 @@ class _ChannelDropout(_Noise, spatial.Spatial):
         data_format: spatial.DataFormat = "channels_first",
         rng: "rngs.Generator | rngs.Rngs | None" = None,
     ) -> None:
-        self.p = share("p", p)
+        self.p = share_option("p", p)
         self.data_format = spatial.checked_data_format(data_format)
         self.rng = rngs.generator(rng, "dropout")
 
@@ -256,7 +256,7 @@ class GaussianDropout(_Noise):
     """
 
     def __init__(self, rate: float, *, rng: "rngs.Generator | rngs.Rngs | None" = None) -> None:
-        self.rate = share("rate", rate)
+        self.rate = share_option("rate", rate)
         if rate == 1:
             raise fault(ArgumentError("rate must be less than 1, because the variance is rate / (1 - rate)"))
         self.rng = rngs.generator(rng, "dropout")
@@ -285,7 +285,7 @@ class GaussianNoise(_Noise):
     """
 
     def __init__(self, stddev: float, *, rng: "rngs.Generator | rngs.Rngs | None" = None) -> None:
-        self.stddev = number("stddev", stddev)
+        self.stddev = number_option("stddev", stddev)
         if self.stddev < 0:
             raise fault(ArgumentError(f"stddev must be at least 0, got {stddev}"))
         self.rng = rngs.generator(rng, "dropout")
@@ -329,7 +329,7 @@ class DropPath(_Noise):
         *,
         rng: "rngs.Generator | rngs.Rngs | None" = None,
     ) -> None:
-        self.drop_prob, self.scale_by_keep = share("drop_prob", drop_prob), scale_by_keep
+        self.drop_prob, self.scale_by_keep = share_option("drop_prob", drop_prob), scale_by_keep
         self.rng = rngs.generator(rng, "dropout")
 
     def _perturb(self, x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, length
+from emberharmony.nn.options import choice_option, length_option
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -29,8 +29,8 @@ class _Table(Module):
         rng: "rngs.Generator | rngs.Rngs | None",
         dtype: DTypeLike | None,
     ) -> None:
-        self.num_embeddings = length("num_embeddings", num_embeddings)
-        self.embedding_dim = length("embedding_dim", embedding_dim)
+        self.num_embeddings = length_option("num_embeddings", num_embeddings)
+        self.embedding_dim = length_option("embedding_dim", embedding_dim)
         self.padding_idx = None if padding_idx is None else self._padding_row_index(padding_idx)
         self.scale_grad_by_freq = scale_grad_by_freq
         initial_values = ops.random.normal((num_embeddings, embedding_dim), dtype=dtype, generator=rngs.generator(rng))
@@ -40,7 +40,7 @@ class _Table(Module):
         self.weight = Parameter(initial_values)
 
     def _padding_row_index(self, padding_idx: int) -> int:
-        row_index = length("padding_idx", padding_idx, -self.num_embeddings)
+        row_index = length_option("padding_idx", padding_idx, -self.num_embeddings)
         if row_index >= self.num_embeddings:
             raise fault(
                 ArgumentError(f"padding_idx must be less than num_embeddings {self.num_embeddings}, got {row_index}")
@@ -202,7 +202,7 @@ class EmbeddingBag(_Table):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.mode, self.include_last_offset = choice("mode", mode, ("sum", "mean", "max")), include_last_offset
+        self.mode, self.include_last_offset = choice_option("mode", mode, ("sum", "mean", "max")), include_last_offset
         if scale_grad_by_freq and mode == "max":
             raise fault(ArgumentError("scale_grad_by_freq is for the modes 'sum' and 'mean'"))
         super().__init__(num_embeddings, embedding_dim, padding_idx, scale_grad_by_freq, rng, dtype)

@@ -10,7 +10,7 @@ from emberharmony.nn import rngs
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import flag, length
+from emberharmony.nn.options import flag_option, length_option
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -63,11 +63,11 @@ class Linear(Module):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.in_features = None if in_features is None else length("in_features", in_features)
-        self.out_features = length("out_features", out_features)
+        self.in_features = None if in_features is None else length_option("in_features", in_features)
+        self.out_features = length_option("out_features", out_features)
         self.weight: Parameter
         self.bias: Parameter | None
-        bias = flag("bias", bias)
+        bias = flag_option("bias", bias)
         if in_features is None:
             self.weight = UninitializedParameter(self)
             self.bias = UninitializedParameter(self) if bias else None
@@ -137,10 +137,10 @@ class Bilinear(Module):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.in1_features = length("in1_features", in1_features)
-        self.in2_features = length("in2_features", in2_features)
-        self.out_features = length("out_features", out_features)
-        generator, bound, bias = rngs.generator(rng), 1 / math.sqrt(in1_features), flag("bias", bias)
+        self.in1_features = length_option("in1_features", in1_features)
+        self.in2_features = length_option("in2_features", in2_features)
+        self.out_features = length_option("out_features", out_features)
+        generator, bound, bias = rngs.generator(rng), 1 / math.sqrt(in1_features), flag_option("bias", bias)
         self.weight = Parameter(rngs.uniform(generator, (out_features, in1_features, in2_features), bound, dtype))
         self.bias = Parameter(rngs.uniform(generator, (out_features,), bound, dtype)) if bias else None
 

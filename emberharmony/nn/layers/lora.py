@@ -10,7 +10,7 @@ from emberharmony.nn import rngs
 from emberharmony.nn.layers.dropout import Dropout
 from emberharmony.nn.layers.linear import Linear, linear_of
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length, number
+from emberharmony.nn.options import length_option, number_option
 from emberharmony.types import Tensor, TensorLike
 
 M = TypeVar("M", bound=Module)
@@ -62,8 +62,8 @@ class LoRALinear(Linear):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        super().__init__(length("in_features", in_features), out_features, bias, rng=rng, dtype=dtype)
-        self.rank, self.alpha = length("rank", rank), number("alpha", alpha)
+        super().__init__(length_option("in_features", in_features), out_features, bias, rng=rng, dtype=dtype)
+        self.rank, self.alpha = length_option("rank", rank), number_option("alpha", alpha)
         self.lora_a = Linear(in_features, self.rank, bias=False, rng=rng, dtype=dtype)
         self.lora_b = Linear(self.rank, out_features, bias=False, rng=rng, dtype=dtype)
         self.lora_b.weight = Parameter(ops.zeros((out_features, self.rank), dtype))

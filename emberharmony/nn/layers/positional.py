@@ -10,7 +10,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length, number
+from emberharmony.nn.options import length_option, number_option
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -20,7 +20,7 @@ def _even_option(name: str, value: int) -> int:
     Raises:
         ArgumentError: if it is odd.
     """
-    if length(name, value, 2) % 2:
+    if length_option(name, value, 2) % 2:
         raise fault(ArgumentError(f"{name} must be even, because the features form pairs, got {value}"))
     return int(value)
 
@@ -63,9 +63,9 @@ class RoPE(Module):
         frequencies: Sequence[float] | None = None,
     ) -> None:
         self.dims, self.traditional = _even_option("dims", dims), bool(traditional)
-        self.base, self.scale = number("base", base), number("scale", scale)
+        self.base, self.scale = number_option("base", base), number_option("scale", scale)
         self.frequencies = (
-            None if frequencies is None else [number("frequencies", frequency) for frequency in frequencies]
+            None if frequencies is None else [number_option("frequencies", frequency) for frequency in frequencies]
         )
         if self.frequencies is not None and len(self.frequencies) != self.dims // 2:
             raise fault(ArgumentError(f"expected {self.dims // 2} frequencies, dims / 2, got {len(self.frequencies)}"))
@@ -96,7 +96,7 @@ class ALiBi(Module):
         Args:
             num_heads: the number of heads.
         """
-        power_of_two = 2 ** math.floor(math.log2(length("num_heads", num_heads)))
+        power_of_two = 2 ** math.floor(math.log2(length_option("num_heads", num_heads)))
         factors = [2.0 ** (-8.0 * (i + 1) / power_of_two) for i in range(power_of_two)]
         return factors + [2.0 ** (-4.0 * (2 * i + 1) / power_of_two) for i in range(num_heads - power_of_two)]
 
@@ -225,7 +225,7 @@ class LearnedPositional(Module):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.num_positions, self.dims = length("num_positions", num_positions), length("dims", dims)
+        self.num_positions, self.dims = length_option("num_positions", num_positions), length_option("dims", dims)
         self.time_axis = time_axis
         weight_shape = (self.num_positions, self.dims)
         self.weight = Parameter(ops.random.normal(weight_shape, 0.0, 0.02, dtype, generator=rngs.generator(rng)))

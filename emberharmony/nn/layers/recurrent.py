@@ -11,7 +11,7 @@ from emberharmony.nn import rngs, spatial
 from emberharmony.nn.layers.recurrent_cells import NONLINEARITIES, pair_of_states
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, flag, length, share
+from emberharmony.nn.options import choice_option, flag_option, length_option, share_option
 from emberharmony.types import Tensor, TensorLike
 
 States: TypeAlias = Sequence[Any]
@@ -35,10 +35,13 @@ class _Recurrent(Module):
         dtype: DTypeLike | None,
         proj_size: int = 0,
     ) -> None:
-        self.input_size, self.hidden_size = length("input_size", sizes[0]), length("hidden_size", sizes[1])
-        self.num_layers, self.bias = length("num_layers", num_layers), flag("bias", bias)
+        self.input_size, self.hidden_size = (
+            length_option("input_size", sizes[0]),
+            length_option("hidden_size", sizes[1]),
+        )
+        self.num_layers, self.bias = length_option("num_layers", num_layers), flag_option("bias", bias)
         self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
-        self.dropout = share("dropout", dropout)
+        self.dropout = share_option("dropout", dropout)
         self._proj_size = proj_size
         self._names: list[list[str]] = []  # parameter names of each layer and direction
         generator, bound = rngs.generator(rng), 1 / math.sqrt(self.hidden_size)
@@ -185,7 +188,7 @@ class RNN(_Recurrent):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.nonlinearity = choice("nonlinearity", nonlinearity, NONLINEARITIES)
+        self.nonlinearity = choice_option("nonlinearity", nonlinearity, NONLINEARITIES)
         self._create_parameters(
             (input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype
         )
@@ -318,8 +321,8 @@ class LSTM(_Recurrent):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.proj_size = length("proj_size", proj_size, 0)
-        if proj_size >= length("hidden_size", hidden_size):
+        self.proj_size = length_option("proj_size", proj_size, 0)
+        if proj_size >= length_option("hidden_size", hidden_size):
             raise fault(ArgumentError(f"proj_size must be smaller than hidden_size, {hidden_size}, got {proj_size}"))
         self._create_parameters(
             (input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype, proj_size
@@ -376,7 +379,7 @@ class Bidirectional(Module):
         if forward_layer is backward_layer:
             raise fault(ArgumentError("forward_layer and backward_layer must be two layers, got one for both"))
         self.forward_layer, self.backward_layer = forward_layer, backward_layer
-        self.merge = None if merge is None else choice("merge", merge, ("concat", "sum", "mul", "ave"))
+        self.merge = None if merge is None else choice_option("merge", merge, ("concat", "sum", "mul", "ave"))
         self.time_axis = int(getattr(forward_layer, "batch_first", False)) if time_axis is None else time_axis
 
     def __call__(self, x: TensorLike, hx: "tuple[Any, Any] | None" = None) -> tuple[Any, tuple[Any, Any]]:

@@ -9,7 +9,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, flag, length
+from emberharmony.nn.options import choice_option, flag_option, length_option
 from emberharmony.types import Tensor, TensorLike
 
 NONLINEARITIES = ("tanh", "relu")
@@ -32,8 +32,11 @@ class _Cell(Module):
         rng: "rngs.Generator | rngs.Rngs | None",
         dtype: DTypeLike | None,
     ) -> None:
-        self.input_size, self.hidden_size = length("input_size", sizes[0]), length("hidden_size", sizes[1])
-        self.bias = flag("bias", bias)
+        self.input_size, self.hidden_size = (
+            length_option("input_size", sizes[0]),
+            length_option("hidden_size", sizes[1]),
+        )
+        self.bias = flag_option("bias", bias)
         generator, bound, row_count = rngs.generator(rng), 1 / math.sqrt(self.hidden_size), gates * self.hidden_size
         self.weight_ih = Parameter(rngs.uniform(generator, (row_count, self.input_size), bound, dtype))
         self.weight_hh = Parameter(rngs.uniform(generator, (row_count, self.hidden_size), bound, dtype))
@@ -105,7 +108,7 @@ class RNNCell(_Cell):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.nonlinearity = choice("nonlinearity", nonlinearity, NONLINEARITIES)
+        self.nonlinearity = choice_option("nonlinearity", nonlinearity, NONLINEARITIES)
         self._create_parameters(1, (input_size, hidden_size), bias, rng, dtype)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> Tensor:

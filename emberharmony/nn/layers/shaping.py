@@ -8,7 +8,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError
 from emberharmony.nn import spatial
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length, lengths
+from emberharmony.nn.options import length_option, lengths_option
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
@@ -140,7 +140,7 @@ class PixelShuffle(Module):
     """
 
     def __init__(self, upscale_factor: int, *, data_format: DataFormat = "channels_first") -> None:
-        self.upscale_factor = length("upscale_factor", upscale_factor)
+        self.upscale_factor = length_option("upscale_factor", upscale_factor)
         self.data_format = spatial.checked_data_format(data_format)
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -181,7 +181,7 @@ class PixelUnshuffle(Module):
     """
 
     def __init__(self, downscale_factor: int, *, data_format: DataFormat = "channels_first") -> None:
-        self.downscale_factor = length("downscale_factor", downscale_factor)
+        self.downscale_factor = length_option("downscale_factor", downscale_factor)
         self.data_format = spatial.checked_data_format(data_format)
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -220,7 +220,7 @@ class ChannelShuffle(Module):
     """
 
     def __init__(self, groups: int, *, data_format: DataFormat = "channels_first") -> None:
-        self.groups, self.data_format = length("groups", groups), spatial.checked_data_format(data_format)
+        self.groups, self.data_format = length_option("groups", groups), spatial.checked_data_format(data_format)
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.to_tensor(x)
@@ -264,8 +264,11 @@ class Unfold(Module):
         padding: int | Sequence[int] = 0,
         stride: int | Sequence[int] = 1,
     ) -> None:
-        self.kernel_size, self.dilation = lengths("kernel_size", kernel_size, 2), lengths("dilation", dilation, 2)
-        self.padding, self.stride = lengths("padding", padding, 2, 0), lengths("stride", stride, 2)
+        self.kernel_size, self.dilation = (
+            lengths_option("kernel_size", kernel_size, 2),
+            lengths_option("dilation", dilation, 2),
+        )
+        self.padding, self.stride = lengths_option("padding", padding, 2, 0), lengths_option("stride", stride, 2)
 
     def __call__(self, x: TensorLike) -> Tensor:
         return spatial.apply_to_batch(
@@ -301,9 +304,12 @@ class Fold(Module):
         padding: int | Sequence[int] = 0,
         stride: int | Sequence[int] = 1,
     ) -> None:
-        self.output_size = lengths("output_size", output_size, 2)
-        self.kernel_size, self.dilation = lengths("kernel_size", kernel_size, 2), lengths("dilation", dilation, 2)
-        self.padding, self.stride = lengths("padding", padding, 2, 0), lengths("stride", stride, 2)
+        self.output_size = lengths_option("output_size", output_size, 2)
+        self.kernel_size, self.dilation = (
+            lengths_option("kernel_size", kernel_size, 2),
+            lengths_option("dilation", dilation, 2),
+        )
+        self.padding, self.stride = lengths_option("padding", padding, 2, 0), lengths_option("stride", stride, 2)
 
     def __call__(self, x: TensorLike) -> Tensor:
         fold_options = (self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
@@ -312,7 +318,7 @@ class Fold(Module):
 
 def _axis_option(name: str, value: Any) -> int:
     """Returns an option of a layer after a check that it is an axis, an integer that may be negative."""
-    return length(name, value, least=-64)
+    return length_option(name, value, least=-64)
 
 
 def _axis_from_start(name: str, axis: int, count: int) -> int:
@@ -330,7 +336,7 @@ def _lengths_option(name: str, value: Any) -> tuple[int, ...]:
     """Returns an option of a layer as a tuple of lengths, after a check that at most one is -1."""
     if not isinstance(value, (tuple, list)):
         value = (value,)
-    sizes = tuple(length(name, axis_size, least=-1) for axis_size in value)
+    sizes = tuple(length_option(name, axis_size, least=-1) for axis_size in value)
     if sizes.count(-1) > 1:
         raise fault(ArgumentError(f"{name} may contain -1 once, got {sizes}"))
     return sizes

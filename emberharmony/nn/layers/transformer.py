@@ -16,7 +16,7 @@ from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.layers.normalization.without_state import LayerNorm
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, length
+from emberharmony.nn.options import choice_option, length_option
 from emberharmony.types import Tensor, TensorLike
 
 Activation: TypeAlias = str | Callable[[Any], Any]
@@ -47,11 +47,11 @@ class _Layer(Module):
         rng: "rngs.Generator | rngs.Rngs | None",
         dtype: DTypeLike | None,
     ) -> None:
-        self.linear1 = Linear(d_model, length("dim_feedforward", dim_feedforward), bias, rng=rng, dtype=dtype)
+        self.linear1 = Linear(d_model, length_option("dim_feedforward", dim_feedforward), bias, rng=rng, dtype=dtype)
         self.dropout = Dropout(dropout, rng=rng)
         self.linear2 = Linear(dim_feedforward, d_model, bias, rng=rng, dtype=dtype)
         self.norm_first = norm_first
-        self.activation = activation if callable(activation) else choice("activation", activation, tuple(_NAMED))
+        self.activation = activation if callable(activation) else choice_option("activation", activation, tuple(_NAMED))
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         activate = _NAMED[self.activation] if isinstance(self.activation, str) else self.activation
@@ -247,7 +247,7 @@ class _Stack(Module):
     def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
         if not isinstance(layer, Module):
             raise fault(ArgumentTypeError(f"expected a layer, got {brief(layer)}"))
-        self.layers = [_copy_layer(layer) for _ in range(length("num_layers", num_layers))]
+        self.layers = [_copy_layer(layer) for _ in range(length_option("num_layers", num_layers))]
         self.num_layers = num_layers
         self.norm = norm
 
@@ -410,7 +410,11 @@ class Transformer(Module):
         rng: "rngs.Generator | rngs.Rngs | None" = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.d_model, self.nhead, self.batch_first = length("d_model", d_model), length("nhead", nhead), batch_first
+        self.d_model, self.nhead, self.batch_first = (
+            length_option("d_model", d_model),
+            length_option("nhead", nhead),
+            batch_first,
+        )
         layer_options: Any = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.encoder, self.decoder = custom_encoder, custom_decoder
         if custom_encoder is None:

@@ -9,7 +9,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.layers.convolution import Convolution
 from emberharmony.nn.locate import fault
-from emberharmony.nn.options import choice, lengths
+from emberharmony.nn.options import choice_option, lengths_option
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
@@ -62,9 +62,9 @@ class _ConvTranspose(Convolution):
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, data_format, rng, dtype
         )
         axis_count = self.axes
-        self.padding = lengths("padding", padding, axis_count, 0)
-        self.output_padding = lengths("output_padding", output_padding, axis_count, 0)
-        self.padding_mode = choice("padding_mode", padding_mode, ("zeros",))
+        self.padding = lengths_option("padding", padding, axis_count, 0)
+        self.output_padding = lengths_option("output_padding", output_padding, axis_count, 0)
+        self.padding_mode = choice_option("padding_mode", padding_mode, ("zeros",))
         for axis_output_padding, step, axis_dilation in zip(
             self.output_padding, self.stride, self.dilation, strict=True
         ):

@@ -10,7 +10,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.nn import spatial
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, length
+from emberharmony.nn.options import choice_option, length_option
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
@@ -56,7 +56,7 @@ class Upsample(Module):
         *,
         data_format: DataFormat = "channels_first",
     ) -> None:
-        self.mode, self.align_corners = choice("mode", mode, MODES), align_corners
+        self.mode, self.align_corners = choice_option("mode", mode, MODES), align_corners
         self.data_format = spatial.checked_data_format(data_format)
         if (size is None) == (scale_factor is None):
             raise fault(ArgumentError("give either size or scale_factor"))
@@ -65,7 +65,7 @@ class Upsample(Module):
         if recompute_scale_factor and size is not None:
             raise fault(ArgumentError("recompute_scale_factor needs scale_factor, not size"))
         self.recompute_scale_factor = recompute_scale_factor
-        self.size = _checked_each(size, lambda value: length("size", value)) if size is not None else None
+        self.size = _checked_each(size, lambda value: length_option("size", value)) if size is not None else None
         self.scale_factor = _checked_each(scale_factor, _scale_factor) if scale_factor is not None else None
 
     def __call__(self, x: TensorLike) -> Tensor:

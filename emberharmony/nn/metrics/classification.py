@@ -8,7 +8,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import HostArray, TensorLike
 from emberharmony.nn.metrics.metric import Metric, quotient, to_host_array
-from emberharmony.nn.options import choice, length
+from emberharmony.nn.options import choice_option, length_option
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.neural import metrics as host
@@ -78,7 +78,7 @@ class TopK(Metric):
     """
 
     def __init__(self, k: int, *, axis: int = -1) -> None:
-        self.k, self.axis = length("k", k), axis
+        self.k, self.axis = length_option("k", k), axis
         super().__init__()
 
     def initial(self) -> dict[str, Any]:
@@ -121,8 +121,8 @@ class ConfusionMatrix(Metric):
     def __init__(
         self, num_classes: int, *, normalize: str | None = None, axis: int = -1, threshold: float = 0.5
     ) -> None:
-        self.num_classes = length("num_classes", num_classes)
-        self.normalize = None if normalize is None else choice("normalize", normalize, ("true", "pred", "all"))
+        self.num_classes = length_option("num_classes", num_classes)
+        self.normalize = None if normalize is None else choice_option("normalize", normalize, ("true", "pred", "all"))
         self.axis, self.threshold = axis, threshold
         super().__init__()
 
@@ -168,7 +168,7 @@ class _Ratio(ConfusionMatrix):
         threshold: float = 0.5,
     ) -> None:
         if average is not None:
-            choice("average", average, ("binary", "micro", "macro"))
+            choice_option("average", average, ("binary", "micro", "macro"))
         if average == "binary" and num_classes != 2:
             raise ArgumentError(
                 f"{type(self).__name__}(): average='binary' is for 2 classes, not {num_classes}; pass average='micro', "

@@ -10,7 +10,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError
 from emberharmony.core.state.commits import Step, assignment, commit, steps_if_unchanged
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_matching_gradient
-from emberharmony.optim.options import LearningRate, Limit, NotNegative, add_init_and_limits, one_of
+from emberharmony.optim.options import LearningRate, Limit, NotNegative, add_init_and_limits, limit_to_values
 from emberharmony.optim.rules.line_search import Line, Point
 from emberharmony.optim.saved import SavedState, to_active_backend
 
@@ -99,7 +99,7 @@ class LBFGS(ParameterGroups):
     tolerance_grad: InitVar[NotNegative] = 1e-7
     tolerance_change: InitVar[NotNegative] = 1e-9
     history_size: InitVar[Annotated[int, _COUNT]] = 100
-    line_search_fn: InitVar[Annotated[str | None, one_of(None, "strong_wolfe")]] = None
+    line_search_fn: InitVar[Annotated[str | None, limit_to_values(None, "strong_wolfe")]] = None
     saved: ClassVar[type[SavedState]] = SavedHistory
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:

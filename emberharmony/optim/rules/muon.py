@@ -10,7 +10,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import LearningRate, Limit, NotNegative, Share, add_init_and_limits, one_of
+from emberharmony.optim.options import LearningRate, Limit, NotNegative, Share, add_init_and_limits, limit_to_values
 from emberharmony.optim.terms import at_least_float32, decayed_parameter, moving_average, step_along
 
 _COEFFICIENTS = Limit("three numbers", lambda value: len(value) == 3 and all(math.isfinite(x) for x in value))
@@ -94,7 +94,7 @@ class Muon(Optimizer):
     ns_coefficients: InitVar[Annotated[tuple[float, float, float], _COEFFICIENTS]] = (3.4445, -4.775, 2.0315)
     eps: InitVar[NotNegative] = 1e-7
     ns_steps: InitVar[Annotated[int, _STEPS]] = 5
-    adjust_lr_fn: InitVar[Annotated[str | None, one_of(None, "original", "match_rms_adamw")]] = None
+    adjust_lr_fn: InitVar[Annotated[str | None, limit_to_values(None, "original", "match_rms_adamw")]] = None
     rule = staticmethod(muon)
 
     @staticmethod

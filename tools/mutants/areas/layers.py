@@ -285,7 +285,7 @@ MUTANTS = [
     Mutant(
         name="activation-as-bias",
         module="emberharmony/nn/options.py",
-        function="flag",
+        function="flag_option",
         original="isinstance(value, str) or callable(value)",
         replacement="False",
         tests=("tests/nn/test_containers.py",),

@@ -10,7 +10,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import spatial
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
-from emberharmony.nn.options import length, number
+from emberharmony.nn.options import length_option, number_option
 from emberharmony.ops.dtype import widen
 from emberharmony.types import Tensor, TensorLike
 
@@ -29,8 +29,11 @@ class _Running(spatial.Spatial):
         data_format: spatial.DataFormat,
         dtype: DTypeLike | None,
     ) -> None:
-        self.num_features = None if num_features is None else length("num_features", num_features)
-        self.eps, self.momentum = number("eps", eps), None if momentum is None else number("momentum", momentum)
+        self.num_features = None if num_features is None else length_option("num_features", num_features)
+        self.eps, self.momentum = (
+            number_option("eps", eps),
+            None if momentum is None else number_option("momentum", momentum),
+        )
         self.affine, self.track_running_stats = affine, track_running_stats
         self.data_format = spatial.checked_data_format(data_format)
         self._initialize(bias, dtype)
@@ -257,7 +260,7 @@ class _InstanceNorm(_Running):
         data_format: spatial.DataFormat = "channels_first",
         dtype: DTypeLike | None = None,
     ) -> None:
-        momentum = number("momentum", momentum)
+        momentum = number_option("momentum", momentum)
         super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, data_format, dtype)
 
     def __call__(self, x: TensorLike) -> Tensor:

@@ -8,7 +8,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import spatial
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length, number
+from emberharmony.nn.options import length_option, number_option
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -17,10 +17,10 @@ class _LastAxes(Module):
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None, elementwise_affine: bool) -> None:
         lengths = normalized_shape if isinstance(normalized_shape, Sequence) else (normalized_shape,)
-        self.normalized_shape = tuple(length("normalized_shape", axis_length) for axis_length in lengths)
+        self.normalized_shape = tuple(length_option("normalized_shape", axis_length) for axis_length in lengths)
         if not self.normalized_shape:
             raise fault(ArgumentError("normalized_shape must have at least one length"))
-        self.eps = None if eps is None else number("eps", eps)
+        self.eps = None if eps is None else number_option("eps", eps)
         self.elementwise_affine = elementwise_affine
         rank = len(self.normalized_shape)
         self._axis = -1 if rank == 1 else tuple(range(-rank, 0))
@@ -76,7 +76,7 @@ class LayerNorm(_LastAxes):
         *,
         dtype: DTypeLike | None = None,
     ) -> None:
-        super().__init__(normalized_shape, number("eps", eps), elementwise_affine)
+        super().__init__(normalized_shape, number_option("eps", eps), elementwise_affine)
         self.weight = Parameter(ops.ones(self.normalized_shape, dtype)) if elementwise_affine else None
         self.bias = Parameter(ops.zeros(self.normalized_shape, dtype)) if elementwise_affine and bias else None
 
@@ -168,10 +168,13 @@ class GroupNorm(Module):
         data_format: spatial.DataFormat = "channels_first",
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.num_groups, self.num_channels = length("num_groups", num_groups), length("num_channels", num_channels)
+        self.num_groups, self.num_channels = (
+            length_option("num_groups", num_groups),
+            length_option("num_channels", num_channels),
+        )
         if num_channels % num_groups:
             raise fault(ArgumentError(f"num_groups must divide num_channels, got {num_groups} and {num_channels}"))
-        self.eps, self.affine = number("eps", eps), affine
+        self.eps, self.affine = number_option("eps", eps), affine
         self.data_format = spatial.checked_data_format(data_format)
         self.weight = Parameter(ops.ones((num_channels,), dtype)) if affine else None
         self.bias = Parameter(ops.zeros((num_channels,), dtype)) if affine and bias else None
@@ -223,8 +226,12 @@ class LocalResponseNorm(Module):
         *,
         data_format: spatial.DataFormat = "channels_first",
     ) -> None:
-        self.size = length("size", size)
-        self.alpha, self.beta, self.k = number("alpha", alpha), number("beta", beta), number("k", k)
+        self.size = length_option("size", size)
+        self.alpha, self.beta, self.k = (
+            number_option("alpha", alpha),
+            number_option("beta", beta),
+            number_option("k", k),
+        )
         self.data_format = spatial.checked_data_format(data_format)
 
     def __call__(self, x: TensorLike) -> Tensor:

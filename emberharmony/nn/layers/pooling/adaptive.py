@@ -7,7 +7,7 @@ from emberharmony.core.errors import ArgumentError, ShapeError, brief
 from emberharmony.nn import spatial
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length
+from emberharmony.nn.options import length_option
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
@@ -29,7 +29,9 @@ class _AdaptivePool(spatial.Spatial):
         sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * self.axes
         if len(sizes) != self.axes:
             raise fault(ArgumentError(f"output_size must be one integer or {self.axes}, got {brief(output_size)}"))
-        self.output_size = tuple(None if axis_size is None else length("output_size", axis_size) for axis_size in sizes)
+        self.output_size = tuple(
+            None if axis_size is None else length_option("output_size", axis_size) for axis_size in sizes
+        )
         self.data_format = spatial.checked_data_format(data_format)
 
     def _output_size(self, x: Tensor) -> list[int]:

@@ -7,7 +7,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.nn import spatial
 from emberharmony.nn.locate import fault
-from emberharmony.nn.options import length, lengths
+from emberharmony.nn.options import length_option, lengths_option
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
@@ -17,9 +17,9 @@ class _Pool(spatial.Spatial):
 
     def _set_windows(self, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: Any) -> None:
         axis_count = self.axes
-        self.kernel_size = lengths("kernel_size", kernel_size, axis_count)
-        self.stride = None if stride is None else lengths("stride", stride, axis_count)
-        self.padding = lengths("padding", padding, axis_count, 0)
+        self.kernel_size = lengths_option("kernel_size", kernel_size, axis_count)
+        self.stride = None if stride is None else lengths_option("stride", stride, axis_count)
+        self.padding = lengths_option("padding", padding, axis_count, 0)
         for axis_size, axis_padding in zip(self.kernel_size, self.padding, strict=True):
             if axis_padding > axis_size // 2:
                 raise fault(
@@ -58,7 +58,7 @@ class _MaxPool(_Pool):
         data_format: DataFormat = "channels_first",
     ) -> None:
         self._set_windows(kernel_size, stride, padding, ceil_mode, data_format)
-        self.dilation, self.return_indices = lengths("dilation", dilation, self.axes), bool(return_indices)
+        self.dilation, self.return_indices = lengths_option("dilation", dilation, self.axes), bool(return_indices)
 
     def _pool(self, x: Tensor) -> Any:
         pool_options = (self.kernel_size, self.stride, self.padding, self.data_format, self.dilation, self.ceil_mode)
@@ -121,10 +121,10 @@ class _MaxUnpool(spatial.Spatial):
         data_format: DataFormat = "channels_first",
     ) -> None:
         axis_count = self.axes
-        self.kernel_size = lengths("kernel_size", kernel_size, axis_count)
-        self.stride = None if stride is None else lengths("stride", stride, axis_count)
+        self.kernel_size = lengths_option("kernel_size", kernel_size, axis_count)
+        self.stride = None if stride is None else lengths_option("stride", stride, axis_count)
         self.padding, self.data_format = (
-            lengths("padding", padding, axis_count, 0),
+            lengths_option("padding", padding, axis_count, 0),
             spatial.checked_data_format(data_format),
         )
 
@@ -269,7 +269,9 @@ class _DividedPool(_AvgPool):
         data_format: DataFormat = "channels_first",
     ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad, data_format=data_format)
-        self.divisor_override = None if divisor_override is None else length("divisor_override", divisor_override)
+        self.divisor_override = (
+            None if divisor_override is None else length_option("divisor_override", divisor_override)
+        )
 
 
 class AvgPool1d(_AvgPool, axes=1):

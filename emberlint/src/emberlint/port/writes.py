@@ -98,7 +98,11 @@ def writing_method_calls(file: SourceFile, libraries: Collection[str]) -> Iterat
 def _write_targets(file: SourceFile) -> Iterator[ast.expr]:
     """Yields the targets of in-place writes to what may be a tensor."""
     for target in file.index.nodes(ast.Subscript):
-        if isinstance(target.ctx, ast.Store) and _may_be_tensor(file, target.value) and not _is_text(target.slice):
+        if (
+            isinstance(target.ctx, ast.Store)
+            and _may_be_tensor(file, target.value)
+            and not _is_text_constant(target.slice)
+        ):
             yield target
     for statement in file.index.nodes(ast.AugAssign):
         write_target = statement.target
@@ -118,7 +122,7 @@ def _may_be_tensor(file: SourceFile, node: ast.expr) -> bool:
     )
 
 
-def _is_text(node: ast.expr) -> bool:
+def _is_text_constant(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
@@ -144,7 +148,7 @@ def _is_view(file: SourceFile, node: ast.Subscript) -> bool:
     copying_types = ast.List | ast.ListComp | ast.Compare
     return not any(
         isinstance(index_node, copying_types)
-        or _is_text(index_node)
+        or _is_text_constant(index_node)
         or file.inference.is_shape(index_node)
         or _is_tensor(file, index_node)
         for index_node in index_nodes

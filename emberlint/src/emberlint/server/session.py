@@ -198,7 +198,7 @@ def _file_stamp(file: Path) -> Stamp:
 def _follow_line(finding: Finding, old_lines: Sequence[str], new_lines: Sequence[str]) -> Finding | None:
     """Returns a finding at the nearest line with the same text, or None if there is none."""
     line_text = old_lines[finding.line - 1] if finding.line <= len(old_lines) else ""
-    equal_line_numbers = [number for number, nearest_line in enumerate(new_lines, 1) if nearest_line == line_text]
+    equal_line_numbers = [number for number, new_line in enumerate(new_lines, 1) if new_line == line_text]
     if not equal_line_numbers:
         return None
     nearest_line = min(equal_line_numbers, key=lambda number: abs(number - finding.line))

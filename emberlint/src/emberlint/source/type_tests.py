@@ -52,7 +52,7 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
     elif isinstance(function, ast.Attribute):
         if function.attr == "register" and call.args:
             yield from ((call, origin) for origin in _first_item(_native_types(file, call.args[0])))
-        elif function.attr in ("startswith", "endswith") and call.args and _names_type(function.value):
+        elif function.attr in ("startswith", "endswith") and call.args and _is_type_name(function.value):
             yield from ((call, repr(word)) for word in _first_item(_type_words(file, call.args[0])))
 
 
@@ -65,7 +65,7 @@ def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tup
                 native_type for compared_node in compared_nodes for native_type in _native_types(file, compared_node)
             )
         )
-    elif any(_names_type(compared_node) for compared_node in compared_nodes):
+    elif any(_is_type_name(compared_node) for compared_node in compared_nodes):
         type_names = (word for compared_node in compared_nodes for word in _type_words(file, compared_node))
         yield from ((comparison, repr(word)) for word in _first_item(type_names))
 
@@ -119,7 +119,7 @@ def _is_type_of_value(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "__class__"
 
 
-def _names_type(node: ast.expr) -> bool:
+def _is_type_name(node: ast.expr) -> bool:
     """Returns whether an expression is the name or module of a type, such as `type(x).__module__`."""
     while isinstance(node, (ast.Subscript, ast.Call)) and not _is_type_of_value(node):
         type_node = node.value if isinstance(node, ast.Subscript) else node.func
