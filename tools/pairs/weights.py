@@ -183,7 +183,7 @@ def _our_layers(model: Any) -> Any:
     from emberharmony.nn import walk
 
     for _, module in walk.named_modules(model):
-        if isinstance(module, walk.Holder) and list(walk.own_cells(module)):
+        if isinstance(module, walk.Holder) and list(walk.direct_cells(module)):
             yield module
 
 
@@ -191,7 +191,7 @@ def _set_ours(module: Any, kind: str, tensors: dict[str, Array]) -> None:
     from emberharmony import ops
     from emberharmony.nn import walk
 
-    cells = dict(walk.own_cells(module))
+    cells = dict(walk.direct_cells(module))
     for name, value in tensors.items():
         cells["layer_scale" if name == "gamma" else name].value = ops.array(value)
 

@@ -33,7 +33,7 @@ def _filled_tensor(
 ) -> Any:
     shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
     if isinstance(value, AbstractTensor):
-        _require_fit(value.shape, shape)
+        _check_broadcasts(value.shape, shape)
     model_or_shape = like if isinstance(like, AbstractTensor) else (1,) * len(shape)
     return backend.tensor_of(shape, dtype_from(backend, name, model_or_shape, value, dtype, device))
 
@@ -42,7 +42,7 @@ def _tensor_like(backend: AbstractBackend, name: str, x: AbstractTensor, dtype: 
     return backend.tensor_of(x.shape, dtype_from(backend, name, x, dtype, device))
 
 
-def _window(backend: AbstractBackend, name: str, x: int, *options: Any) -> Any:
+def _window_tensor(backend: AbstractBackend, name: str, x: int, *options: Any) -> Any:
     return backend.tensor_of((max(operator.index(x), 0),), dtype_from(backend, name, 1, *options))
 
 
@@ -115,7 +115,7 @@ class AbstractCreation:
     zeros, ones, empty = Rule(_tensor_of_shape), Rule(_tensor_of_shape), Rule(_tensor_of_shape)
     full, full_like = Rule(_filled_tensor), Rule(_filled_tensor)
     zeros_like, ones_like, empty_like = Rule(_tensor_like), Rule(_tensor_like), Rule(_tensor_like)
-    bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
+    bartlett, blackman, hamming, hanning, kaiser = (Rule(_window_tensor) for _ in range(5))
     tril, triu = Rule(_triangle_like), Rule(_triangle_like)
     arange = Rule(_range_without_values)
     linspace, logspace, geomspace = Rule(_spaced_samples), Rule(_spaced_samples), Rule(_spaced_samples)
@@ -154,6 +154,6 @@ def diagonal_length(rows: int, columns: int, offset: int) -> int:
     return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
 
 
-def _require_fit(shape: tuple[int, ...], full_shape: tuple[int, ...]) -> None:
+def _check_broadcasts(shape: tuple[int, ...], full_shape: tuple[int, ...]) -> None:
     if len(shape) > len(full_shape) or broadcast_shape([shape, full_shape]) != tuple(full_shape):
         raise ShapeError(f"a value of shape {shape} does not broadcast to shape {tuple(full_shape)}")

@@ -43,7 +43,7 @@ def _batch_shape(x: AbstractTensor) -> tuple[int, ...]:
     return require_square(x).shape[:-2]
 
 
-def _solve(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTensor, *options: Any) -> Any:
+def _solution_tensor(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTensor, *options: Any) -> Any:
     check_sides(a, b)
     dtype = dtype_from(backend, name, a, b, *options)
     if b.ndim == 1:
@@ -88,7 +88,7 @@ class AbstractLinear:
     eig = _decomposition_rule(lambda x: [require_square(x).shape[:-1], x.shape])
     lu_factor = _decomposition_rule(lambda x: [require_matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
     # Dask asks for the shape of both while it is the active backend, which the ops of a body would then run on.
-    solve, solve_triangular = Rule(_solve), Rule(_solve)
+    solve, solve_triangular = Rule(_solution_tensor), Rule(_solution_tensor)
     fft, ifft, rfft, irfft = (
         _transform_rule(),
         _transform_rule(),

@@ -38,7 +38,7 @@ MUTANTS = [
         name="results-of-engines-in-shared-memory",
         module=MODULE,
         function="checked_runner",
-        original="_is_shared(i, first_outputs, second_outputs, inputs, expected_outputs)",
+        original="_shares_memory(i, first_outputs, second_outputs, inputs, expected_outputs)",
         replacement="False",
         tests=(f"{ENGINES} -k shares",),
         why="a write into a result of an engine changes an argument or another result",
@@ -46,7 +46,7 @@ MUTANTS = [
     Mutant(
         name="results-that-the-next-run-of-an-engine-overwrites",
         module=MODULE,
-        function="_is_shared",
+        function="_shares_memory",
         original="any((np.may_share_memory(array, x) for x in second))",
         replacement="False",
         tests=(f"{ENGINES} -k shares",),

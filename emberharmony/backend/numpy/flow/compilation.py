@@ -205,7 +205,7 @@ class NumpyFunction:
             program.is_pure = not program.draws and result_template.effects is None
             self._program_by_key[program_key] = self._last_program = program
             if self._engines is not None:
-                self._engines.try_on(program, recorder, input_tensors, result_template.outputs)
+                self._engines.try_on_program(program, recorder, input_tensors, result_template.outputs)
         register_values = [
             *input_tensors,
             *recorder.values[len(input_tensors) :],

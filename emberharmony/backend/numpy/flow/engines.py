@@ -75,7 +75,7 @@ class Engines:
         if name != "numba":
             load(name)
 
-    def try_on(
+    def try_on_program(
         self, program: Any, recorder: NumpyRecorder, inputs: Sequence[np.ndarray], outputs: Sequence[Any]
     ) -> None:
         """Sets the runner of a program to that of the chosen engine, or to a trial that chooses one later.
@@ -95,7 +95,7 @@ class Engines:
         )
         trial.choose(inputs)
 
-    def candidates(self, seconds: float, kind: Any) -> Iterator[str]:
+    def candidate_names(self, seconds: float, kind: Any) -> Iterator[str]:
         """Yields the names of the engines to try for a program that takes NumPy `seconds`.
 
         Args:
@@ -109,7 +109,7 @@ class Engines:
             if name and seconds > _SHORTEST[name] and _is_installed(name) and (name != "jax" or _uses_64_bits()):
                 yield name
 
-    def note(self, kind: Any, name: str) -> None:
+    def note_choice(self, kind: Any, name: str) -> None:
         """Stores the choice for a kind of programs: the name of an engine, or "" for NumPy."""
         self._choices[kind] = name
 
@@ -174,14 +174,14 @@ class EngineTrial:
         expected_outputs = outputs_of(self._numpy_runner, inputs)
         seconds = min(_mean_seconds(self._numpy_runner, inputs, 1) for _ in range(2))
         runner_by_engine: dict[str, Runner] = {"": self._numpy_runner}
-        for engine_name in self._engines.candidates(seconds, self._kind):
+        for engine_name in self._engines.candidate_names(seconds, self._kind):
             try:
                 runner_by_engine[engine_name] = checked_runner(self._runner(engine_name), inputs, expected_outputs)
             except Exception as error:  # noqa: BLE001  (whatever a library raises, NumPy computes)
                 self._engines.warn(engine_name, error)
         if self._engines.name == AUTO:
             engine_name = fastest_runner_name(runner_by_engine, inputs, seconds)
-            self._engines.note(self._kind, engine_name)
+            self._engines.note_choice(self._kind, engine_name)
         else:
             engine_name = [*runner_by_engine][-1]
         self._adopt(runner_by_engine[engine_name])
@@ -253,7 +253,9 @@ def checked_runner(runner: Runner, inputs: Sequence[Any], expected_outputs: Sequ
     for first_result, second_result in zip(first_outputs, expected_outputs, strict=True):
         _check_close(first_result, second_result)
     copied_indices = [
-        i for i in range(len(first_outputs)) if _is_shared(i, first_outputs, second_outputs, inputs, expected_outputs)
+        i
+        for i in range(len(first_outputs))
+        if _shares_memory(i, first_outputs, second_outputs, inputs, expected_outputs)
     ]
     readonly_indices = [i for i, array in enumerate(expected_outputs) if not array.flags.writeable]
     if not copied_indices and not readonly_indices:
@@ -270,7 +272,7 @@ def checked_runner(runner: Runner, inputs: Sequence[Any], expected_outputs: Sequ
     return run
 
 
-def _is_shared(
+def _shares_memory(
     i: int,
     first: Sequence[np.ndarray],
     second: Sequence[np.ndarray],

@@ -47,7 +47,7 @@ _BASIC = (int, slice, type(None), type(...))
 """The classes of keys that choose a view."""
 
 
-def _lower_reduction(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
+def _emit_reduction(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
     """Returns the result of NumPy's own reduction for few elements, or along the last axis; else None.
 
     Along other axes `fold` adds blocks of rows, in another order than NumPy, so the digits differ.
@@ -64,19 +64,21 @@ def _is_along_last(x: np.ndarray, axis: Any) -> bool:
     return x.flags.c_contiguous and x.ndim > 0 and axis.__class__ is int and axis in (-1, x.ndim - 1)
 
 
-def _sum(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> np.ndarray | None:
-    return _lower_reduction(emit, np.add, x, axis, keepdims) if dtype is None else None
+def _emit_sum(
+    emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None
+) -> np.ndarray | None:
+    return _emit_reduction(emit, np.add, x, axis, keepdims) if dtype is None else None
 
 
-def _sum_of_few(
+def _emit_sum_of_few(
     emit: Emit, x: np.ndarray, axis: Any, dtype: Any = None, out: Any = None, keepdims: bool = False
 ) -> np.ndarray | None:
     """Emits NumPy's sum in the form of the other rules; a call already in this form is recorded unchanged."""
-    return _lower_reduction(emit, np.add, x, axis, keepdims) if out is ... else None
+    return _emit_reduction(emit, np.add, x, axis, keepdims) if out is ... else None
 
 
-def _mean(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray | None:
-    sum_array = _lower_reduction(emit, np.add, x, axis, keepdims)
+def _emit_mean(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray | None:
+    sum_array = _emit_reduction(emit, np.add, x, axis, keepdims)
     if sum_array is None:
         return None
     return emit(np.divide, (sum_array, x.size // (sum_array.size or 1)), {})
@@ -86,12 +88,12 @@ def _extreme_rule(ufunc: np.ufunc) -> Any:
     def emit_extreme(
         emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None
     ) -> np.ndarray | None:
-        return _lower_reduction(emit, ufunc, x, axis, keepdims) if initial is None else None
+        return _emit_reduction(emit, ufunc, x, axis, keepdims) if initial is None else None
 
     return emit_extreme
 
 
-def _logsumexp(emit: Emit, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
+def _emit_logsumexp(emit: Emit, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
     if x.size > FEW:
         return None
     maximum = emit(REDUCTIONS[np.maximum], (x, axis, None, None, True, -np.inf), {})
@@ -102,7 +104,7 @@ def _logsumexp(emit: Emit, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarr
     return log_sum if keepdims else emit(_SQUEEZE, (log_sum, axis), {})
 
 
-def _linear(
+def _emit_linear(
     emit: Emit, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
 ) -> np.ndarray | None:
     dtype = x.dtype
@@ -113,20 +115,20 @@ def _linear(
     return product if bias is None else emit(np.add, (product, bias), {})
 
 
-def _softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    maximum = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
+def _emit_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
+    maximum = _emit_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
     if maximum is None:
         return None
     exponentials = emit(np.exp, (emit(np.subtract, (x, maximum), {}),), {})
-    return emit(np.divide, (exponentials, _lower_reduction(emit, np.add, exponentials, axis, True)), {})
+    return emit(np.divide, (exponentials, _emit_reduction(emit, np.add, exponentials, axis, True)), {})
 
 
-def _log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    maximum = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
+def _emit_log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
+    maximum = _emit_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
     if maximum is None:
         return None
     shifted_x = emit(np.subtract, (x, maximum), {})
-    exponential_sums = _lower_reduction(emit, np.add, emit(np.exp, (shifted_x,), {}), axis, True)
+    exponential_sums = _emit_reduction(emit, np.add, emit(np.exp, (shifted_x,), {}), axis, True)
     return emit(np.subtract, (shifted_x, emit(np.log, (exponential_sums,), {})), {})
 
 
@@ -160,41 +162,41 @@ def _transform_rule(name: str, dtype_chars: str, halved: bool = False) -> Any:
     return emit_transform
 
 
-def _rsqrt(emit: Emit, x: np.ndarray) -> np.ndarray | None:
+def _emit_rsqrt(emit: Emit, x: np.ndarray) -> np.ndarray | None:
     return _binary_rule(np.divide)(emit, 1, emit(np.sqrt, (x,), {})) if x.dtype.char in "fd" else None
 
 
-def _cast(emit: Emit, x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+def _emit_cast(emit: Emit, x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
     return None if x.dtype.kind == "c" else emit(_ASTYPE, (x, dtype), {"copy": False})
 
 
-def _expand_dims(emit: Emit, x: np.ndarray, axis: Any = 0) -> np.ndarray:
+def _emit_expand_dims(emit: Emit, x: np.ndarray, axis: Any = 0) -> np.ndarray:
     return emit(_RESHAPE, (x, tuple(expanded_shape(x.shape, axis))), {})
 
 
-def _squeeze(emit: Emit, x: np.ndarray, axis: Any = None) -> np.ndarray | None:
+def _emit_squeeze(emit: Emit, x: np.ndarray, axis: Any = None) -> np.ndarray | None:
     return emit(_SQUEEZE, (x, tuple(axis) if isinstance(axis, list) else axis), {}) if x.ndim else None
 
 
-def _get_item(emit: Emit, x: np.ndarray, key: Any) -> np.ndarray | None:
+def _emit_get_item(emit: Emit, x: np.ndarray, key: Any) -> np.ndarray | None:
     key_parts = key if key.__class__ is tuple else (key,)
     return emit(operator.getitem, (x, key), {}) if all(key_part.__class__ in _BASIC for key_part in key_parts) else None
 
 
-def _reshape(emit: Emit, x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray | None:
+def _emit_reshape(emit: Emit, x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray | None:
     return emit(_RESHAPE, (x, shape), {}) if copy is None else None
 
 
-def _transpose(emit: Emit, x: np.ndarray, axes: Any = None) -> np.ndarray:
+def _emit_transpose(emit: Emit, x: np.ndarray, axes: Any = None) -> np.ndarray:
     return emit(_TRANSPOSE, (x, axes), {})
 
 
-def _swapaxes(emit: Emit, x: np.ndarray, axis1: int, axis2: int) -> np.ndarray:
+def _emit_swapaxes(emit: Emit, x: np.ndarray, axis1: int, axis2: int) -> np.ndarray:
     return emit(_SWAPAXES, (x, axis1, axis2), {})
 
 
-def _matrix_transpose(emit: Emit, x: np.ndarray) -> np.ndarray | None:
-    return _swapaxes(emit, x, -1, -2) if x.ndim > 1 else None
+def _emit_matrix_transpose(emit: Emit, x: np.ndarray) -> np.ndarray | None:
+    return _emit_swapaxes(emit, x, -1, -2) if x.ndim > 1 else None
 
 
 def promotes_alike(function: Any, args: Sequence[Any]) -> bool:
@@ -215,29 +217,29 @@ _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minim
 def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
     """Returns the rules by native function; a backend adds its own functions when it is created."""
     return {
-        NumpyReductionOps.sum: _sum,
-        NumpyReductionOps.sum.__fast__.native: _sum_of_few,  # type: ignore[attr-defined]
-        NumpyReductionOps.mean: _mean,
+        NumpyReductionOps.sum: _emit_sum,
+        NumpyReductionOps.sum.__fast__.native: _emit_sum_of_few,  # type: ignore[attr-defined]
+        NumpyReductionOps.mean: _emit_mean,
         NumpyReductionOps.max: _extreme_rule(np.maximum),
         NumpyReductionOps.min: _extreme_rule(np.minimum),
-        logsumexp: _logsumexp,
-        NumpyLayersOps.linear: _linear,
-        NumpyShapeOps.reshape: _reshape,
-        NumpyShapeOps.transpose: _transpose,
-        NumpyShapeOps.swapaxes: _swapaxes,
-        NumpyShapeOps.expand_dims: _expand_dims,
-        NumpyShapeOps.squeeze: _squeeze,
-        NumpyIndexingOps.get_item: _get_item,
-        NumpyActivationOps.softmax: _softmax,
-        NumpyActivationOps.log_softmax: _log_softmax,
+        logsumexp: _emit_logsumexp,
+        NumpyLayersOps.linear: _emit_linear,
+        NumpyShapeOps.reshape: _emit_reshape,
+        NumpyShapeOps.transpose: _emit_transpose,
+        NumpyShapeOps.swapaxes: _emit_swapaxes,
+        NumpyShapeOps.expand_dims: _emit_expand_dims,
+        NumpyShapeOps.squeeze: _emit_squeeze,
+        NumpyIndexingOps.get_item: _emit_get_item,
+        NumpyActivationOps.softmax: _emit_softmax,
+        NumpyActivationOps.log_softmax: _emit_log_softmax,
         NumpyFftOps.fft: _transform_rule("fft", "fdFD"),
         NumpyFftOps.ifft: _transform_rule("ifft", "fdFD"),
         NumpyFftOps.rfft: _transform_rule("rfft", "fd"),
         NumpyFftOps.irfft: _transform_rule("irfft", "fdFD", halved=True),
-        NumpyMathOps.rsqrt: _rsqrt,
-        NumpyTensorOps.cast: _cast,
-        NumpyShapeOps.matrix_transpose: _matrix_transpose,
-        NumpyShapeOps.matrix_transpose.__fast__.native: _matrix_transpose,  # type: ignore[attr-defined]
+        NumpyMathOps.rsqrt: _emit_rsqrt,
+        NumpyTensorOps.cast: _emit_cast,
+        NumpyShapeOps.matrix_transpose: _emit_matrix_transpose,
+        NumpyShapeOps.matrix_transpose.__fast__.native: _emit_matrix_transpose,  # type: ignore[attr-defined]
         **{getattr(NumpyMathOps, ufunc.__name__): _binary_rule(ufunc) for ufunc in _ARITHMETIC},
     }
 

@@ -53,8 +53,8 @@ def compiled(function: Callable[..., Any], name: str) -> NumpyFunction:
 
 def is_on_numpy(function: NumpyFunction) -> bool:
     """Returns whether calls of NumPy run the last program of a function."""
-    assert function._last is not None
-    return getattr(function._last.replay, "__name__", "") == "replay"
+    assert function._last_program is not None
+    return getattr(function._last_program.replay, "__name__", "") == "replay"
 
 
 def close(a: Any, b: Any) -> bool:
@@ -271,8 +271,8 @@ def test_auto_keeps_the_fastest_if_it_saves_a_tenth(
     run = compiled(ops.tanh, "auto")
     assert all(close(run(random(3)), np.tanh(random(3))) for _ in range(2))
     assert fakes["tried"] == ["torch", "numba"]
-    assert run._last is not None
-    assert getattr(run._last.replay, "name", "") == wanted
+    assert run._last_program is not None
+    assert getattr(run._last_program.replay, "name", "") == wanted
 
 
 def test_auto_tries_only_its_choice_for_shapes_of_the_same_class(fakes: dict[str, Any]) -> None:
@@ -329,8 +329,8 @@ def test_an_interruption_leaves_the_choice_to_the_next_call(
             run(random(3))
     monkeypatch.setattr(engines.EngineTrial, "_runner", choose)
     assert close(run(random(3)), np.tanh(random(3)))
-    assert run._last is not None
-    assert run._last.replay.name == "numba"
+    assert run._last_program is not None
+    assert run._last_program.replay.name == "numba"
 
 
 def test_other_threads_go_on_with_numpy_while_one_chooses(
@@ -352,8 +352,8 @@ def test_other_threads_go_on_with_numpy_while_one_chooses(
     monkeypatch.setattr(engines.EngineTrial, "_runner", in_thread)
     run(random(3))
     assert close(results, [np.tanh(random(3, seed=5))])
-    assert run._last is not None
-    assert run._last.replay.name == "numba"
+    assert run._last_program is not None
+    assert run._last_program.replay.name == "numba"
 
 
 X = np.linspace(-1.0, 1.0, 6)
@@ -442,7 +442,7 @@ def test_a_folder_that_cannot_be_made_is_none(tmp_path: Path, monkeypatch: pytes
 
 def test_jax_is_left_out_of_the_choice_unless_it_computes_in_64_bits() -> None:
     jax = pytest.importorskip("jax")
-    assert "jax" in Engines("auto").candidates(1.0, None)
+    assert "jax" in Engines("auto").candidate_names(1.0, None)
     jax.config.update("jax_enable_x64", False)
     with warnings.catch_warnings():
-        assert "jax" not in Engines("auto").candidates(1.0, None)
+        assert "jax" not in Engines("auto").candidate_names(1.0, None)

@@ -43,7 +43,7 @@ def natives(function: Callable[..., Any], *args: Any) -> list[Any]:
     compiled = NumpyFunction(function, selection.current())
     for given in (args, args, tuple(map(again, args))):
         assert same(compiled(*given), function(*given))
-    program = compiled._last
+    program = compiled._last_program
     assert program is not None
     scope = inspect.getclosurevars(vars(program)["replay"]).nonlocals
     return [x for name, x in scope.items() if name.startswith("k") and callable(x)]
