@@ -19,7 +19,7 @@ from tests.interruptions import (  # noqa: F401  (they register their cases)
     optimizer_cases,
     random_cases,
 )
-from tests.interruptions.cases import CASES, INSTALLED, Case
+from tests.interruptions.cases import CASES, INSTALLED, KEPT, Case
 from tests.interruptions.harness import delays, duration, moments, raising, struck, trace
 
 pytestmark = [
@@ -42,6 +42,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         create_backend(name)
     before, default = ops.get_backend(), ops.default_float()
     yield
+    KEPT.clear()  # an override that stays alive keeps the ops of later tests guarded
     ops.set_backend(before)
     ops.set_default_float(default)
 
