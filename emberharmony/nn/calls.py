@@ -64,7 +64,7 @@ class Calls:
         if root_and_names is None or root_and_names[0] is not root or not _is_named(root_and_names[1], module):
             if len(self._names) >= _ROOTS:
                 self._names.clear()
-            root_and_names = self._names[id(root)] = root, _names_by_id(root)
+            root_and_names = self._names[id(root)] = root, _modules_and_names_by_id(root)
         module_and_name = root_and_names[1].get(id(module))
         if (
             module_and_name is None or module_and_name[0] is not module
@@ -77,7 +77,7 @@ def _is_named(names: dict[int, tuple[Holder, str]], module: Any) -> bool:
     return names.get(id(module), (None,))[0] is module
 
 
-def _names_by_id(root: Holder) -> dict[int, tuple[Holder, str]]:
+def _modules_and_names_by_id(root: Holder) -> dict[int, tuple[Holder, str]]:
     try:
         return {id(module): (module, name) for name, module in named_modules(root)}
     except EmberError:  # modules of a model that contains itself have no names

@@ -213,7 +213,7 @@ def _shape_by_name(module: walk.Holder, cells_by_name: Mapping[str, Cell]) -> di
     """Returns the shapes of parameters and buffers by name, without moving them to another backend."""
     shape_by_name = {}
     for name, cell in cells_by_name.items():
-        with _name_in_error(module, name):
+        with _add_name_to_error(module, name):
             tensor, home = cell.tensor_and_home()
         shape_by_name[name] = tuple((tensor.bits if home is None else tensor).shape)
     return shape_by_name
@@ -242,12 +242,12 @@ def _tensor_of_cell(module: walk.Holder, name: str, cell: Cell) -> Any:
     Raises:
         UninitializedParameterError: if its shape is not known yet; the message has the name.
     """
-    with _name_in_error(module, name):
+    with _add_name_to_error(module, name):
         return cell.value
 
 
 @contextmanager
-def _name_in_error(module: walk.Holder, name: str) -> Iterator[None]:
+def _add_name_to_error(module: walk.Holder, name: str) -> Iterator[None]:
     """Adds a parameter's name to the error that it has no shape yet, if a block raises this error."""
     try:
         yield

@@ -33,7 +33,7 @@ class Placed(NamedTuple):
 
     def rearrangement(self, backward: bool = False) -> Rearrangement | None:
         """Returns the rearrangement of axes from the joined parts to the tensor, or back; None if none is needed."""
-        return _axis_steps(self.weight, self.shape if backward else self.joined, backward)
+        return _axis_rearrangement(self.weight, self.shape if backward else self.joined, backward)
 
 
 class Plan(NamedTuple):
@@ -143,13 +143,13 @@ def _placed_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> P
     first_shape = shapes[weight.parts[0].source]
     joined_shape = (sum(row_counts), *first_shape[1:]) if first_shape else ()
     try:
-        steps = _axis_steps(weight, joined_shape, False)
+        steps = _axis_rearrangement(weight, joined_shape, False)
     except ShapeError as error:
         raise ShapeError(f"{weight.name!r} of {layer}, made of {', '.join(weight.source_names())}: {error}") from error
     return Placed(weight, layer, tuple(row_counts), joined_shape if steps is None else steps.joined_shape, joined_shape)
 
 
-def _axis_steps(weight: Weight, shape: Shape, backward: bool) -> Rearrangement | None:
+def _axis_rearrangement(weight: Weight, shape: Shape, backward: bool) -> Rearrangement | None:
     if not weight.pattern:
         return None
     pattern_sides = weight.pattern.split(" -> ")

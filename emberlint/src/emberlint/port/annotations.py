@@ -31,7 +31,7 @@ def annotation_step(file: SourceFile, use: Use) -> Step:
         reason = "`Tensor` is bound to something else" if is_bound else "the namespace has no type of tensors"
         return Step(use.node, use.origin, ANNOTATION, reason=reason, advice=tensor_spelling.namespace)
     try:
-        changes = (NodeEditor(file, use.node, tensor_spelling).replace_node(use.node, tensor_spelling.text),)
+        changes = (NodeEditor(file, use.node, tensor_spelling).replacement_change(use.node, tensor_spelling.text),)
     except UntranslatableError as error:
         return Step(use.node, use.origin, ANNOTATION, reason=str(error), advice=tensor_spelling.namespace)
     return Step(use.node, use.origin, ANNOTATION, changes, tensor_spelling)

@@ -56,12 +56,12 @@ def loss_of(file: SourceFile, call: ast.Call) -> Loss:
     if not assigning_indices:
         raise UntranslatableError(f"`{receiver.id}` is computed in another block")
     last_index = assigning_indices[-1]
-    first_index = _first_loss_statement(file, block_statements, last_index)
+    first_index = _first_loss_index(file, block_statements, last_index)
     loss = Loss(block_statements, first_index, last_index, backward_index)
     return loss._replace(kept=_names_read_after(file, loss, receiver.id))
 
 
-def _first_loss_statement(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
+def _first_loss_index(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
     """Returns the index of the first statement that calls a model to compute a value that the loss needs.
 
     Raises:

@@ -66,7 +66,7 @@ def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
     ):
         try:
             class_spelling = package_space(file, use.node, op_name, terms)
-            base_change = NodeEditor(file, use.node, class_spelling).replace_node(
+            base_change = NodeEditor(file, use.node, class_spelling).replacement_change(
                 use.node, f"{class_spelling.text}.{op_name.split('.', 2)[2]}"
             )
             forward_changes = (

@@ -43,7 +43,7 @@ def regions(file: SourceFile, ported: Collection[ast.AST]) -> list[Region]:
         for found_region in (*_decorated_regions(file), *_regions_of_calls(file), *_gradient_regions(file))
         if found_region.mark not in ported
     ]
-    native_regions += _gradient_rules(file, native_regions)
+    native_regions += _gradient_rule_regions(file, native_regions)
     native_nodes = {region.node for region in native_regions}
     for region in native_regions:  # the loop extends the list that it iterates over
         if region.reason == SOURCE:
@@ -100,7 +100,7 @@ def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Def
         )
 
 
-def _gradient_rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
+def _gradient_rule_regions(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
     """Yields the functions that are rules of functions with gradients of their own: `f.defvjp(forward, backward)`."""
     region_by_node = {
         region.node: region for region in native_regions if region.native.rpartition(".")[2].startswith("custom")

@@ -78,7 +78,7 @@ def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list
     """Returns the steps of all native uses of a file; `is_left` says that a native call stays native."""
     call_steps = [*_native_call_steps(file, terms), *training_steps(file, terms)]
     is_left = is_left or terms.is_left or any(not step.changes for step in call_steps)
-    return [*call_steps, *_uncalled_steps(file, call_steps, is_left, terms), *_write_steps(file, terms)]
+    return [*call_steps, *_uncalled_steps(file, call_steps, is_left, terms), *_in_place_write_steps(file, terms)]
 
 
 def _steps_outside(file: SourceFile, steps: Sequence[Step], native_regions: Sequence[Region]) -> Iterator[Step]:
@@ -107,7 +107,7 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native_regions: Sequ
             yield Step(first_node, region.native, "compiled", reason=region.reason, advice=region.advice)
 
 
-def _write_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
+def _in_place_write_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of in-place writes that stay, because the libraries treat views differently."""
     if not terms.libraries.isdisjoint(ARRAYS):
         for write in (*writes(file), *writing_method_calls(file, terms.libraries)):
@@ -418,7 +418,7 @@ def _value_step(
     try:
         namespace_spelling = spelling(file, use.node)
         node_editor = NodeEditor(file, use.node, namespace_spelling)
-        changes = (node_editor.replace_node(use.node, f"{namespace_spelling.text}.{op_name}"),)
+        changes = (node_editor.replacement_change(use.node, f"{namespace_spelling.text}.{op_name}"),)
     except (UntranslatableError, ShadowedError) as error:
         return Step(use.node, use.origin, step_kind, reason=str(error), advice=f"ops.{op_name}")
     return Step(use.node, use.origin, step_kind, changes, namespace_spelling)
@@ -444,7 +444,7 @@ def _function_step(
         if reason is not None or translation.fills or translation.packed >= 0 or set(translation.keywords) != {None}:
             raise UntranslatableError(reason or "a function is passed as a value")
         node_editor = NodeEditor(file, use.node, namespace_spelling)
-        changes = (node_editor.replace_node(use.node, f"{namespace_spelling.text}.{signature.op}"),)
+        changes = (node_editor.replacement_change(use.node, f"{namespace_spelling.text}.{signature.op}"),)
         return Step(use.node, use.origin, "call", changes, namespace_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(use.node, use.origin, "call", reason=str(error), advice=f"ops.{signature.op}")

@@ -64,21 +64,21 @@ class NodeEditor:
             yield from self._subscript_changes(call)
             return
         if signature.when == "tensors":
-            yield self.replace_node(call.func, "")  # a tuple
+            yield self.replacement_change(call.func, "")  # a tuple
             return
         if receiver_count == 2:
             yield from self._index_changes(call, op_text, before[1])
         elif before:
             yield from self._receiver_changes(call, op_text, plan.keywords[0])
         else:
-            yield self.replace_node(call.func, op_text)
+            yield self.replacement_change(call.func, op_text)
         for node, opening_text, closing_text in argument_insertions(signature.when, call):
             yield self._insertion_change(node, opening_text)
             if closing_text:
                 yield self._insertion_change(node, closing_text, after=True)
         for key, node in zip(plan.keywords[receiver_count:], call.args, strict=False):
             if key == DROPPED:
-                yield self._drop_argument(call, node)
+                yield self._drop_argument_change(call, node)
             elif key is not None and plan.packed < 0:
                 yield self._insertion_change(node, f"{key}=")
         if plan.packed >= 0:
@@ -93,7 +93,7 @@ class NodeEditor:
             and dtype_node.id in BUILTINS
             and self.file.native_origin(dtype_node) is None
         ):
-            yield self.replace_node(dtype_node, f"{self.space.text}.{BUILTINS[dtype_node.id]}")
+            yield self.replacement_change(dtype_node, f"{self.space.text}.{BUILTINS[dtype_node.id]}")
         if plan.fills:
             yield self._fill_change(call, plan, bool(call.args or call.keywords or before))
 
@@ -101,12 +101,12 @@ class NodeEditor:
         """Yields the changes that give the keyword arguments of a call the keywords of the op, or leave them out."""
         for key, keyword in zip(keys, call.keywords, strict=True):
             if key == DROPPED:
-                yield self._drop_argument(call, keyword)
+                yield self._drop_argument_change(call, keyword)
             elif key != keyword.arg:
                 line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
                 yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
 
-    def replace_node(self, node: ast.expr, text: str) -> Change:
+    def replacement_change(self, node: ast.expr, text: str) -> Change:
         """Returns the change that replaces the text of a node."""
         if node.end_lineno != node.lineno:
             raise UntranslatableError("its name spans several lines")
@@ -117,7 +117,7 @@ class NodeEditor:
         )
         return Change(node.lineno, start_column, end_column, 0, text)
 
-    def _drop_argument(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:
+    def _drop_argument_change(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:
         """Returns the change that leaves out an argument, and its line if it stands alone there."""
         line, line_text = node.lineno, self.file.lines[node.lineno - 1]
         if node.end_lineno != line:

@@ -38,7 +38,13 @@ def training_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
             yield _step_of_method(file, call, BACKWARD, _backward_changes)
         elif defines_modules and name == "register_buffer":
             yield _step_of_method(file, call, "self.name = nn.Buffer(tensor)", _buffer_changes, terms)
-        elif defines_modules and name == "step" and not call.args and not call.keywords and _clears_late(file, call):
+        elif (
+            defines_modules
+            and name == "step"
+            and not call.args
+            and not call.keywords
+            and _clears_gradients_late(file, call)
+        ):
             yield _step_of_method(file, call, "step(clear=False)", _step_without_clearing)
         elif defines_modules and name in HOOKS and not file.inference.is_no_tensor(receiver):
             refusal_reason = f"modules and parameters of emberharmony have no {name}()"
@@ -118,7 +124,7 @@ def _step_without_clearing(file: SourceFile, call: ast.Call, _: object) -> Itera
     yield Change(line, closing_column, closing_column, 0, "clear=False")
 
 
-def _clears_late(file: SourceFile, call: ast.Call) -> bool:
+def _clears_gradients_late(file: SourceFile, call: ast.Call) -> bool:
     """Returns whether the gradients are still read after an optimizer's step: none clears them in the same block."""
     assert isinstance(call.func, ast.Attribute)
     receiver_text = ast.dump(call.func.value)
@@ -333,7 +339,7 @@ def no_grad_step(file: SourceFile, call: ast.Call, origin: str) -> Step | None:
         return None
     try:
         contextlib_spelling = module_spelling(file, call, "contextlib")
-        changes = (NodeEditor(file, call, contextlib_spelling).replace_node(call.func, "contextlib.nullcontext"),)
+        changes = (NodeEditor(file, call, contextlib_spelling).replacement_change(call.func, "contextlib.nullcontext"),)
         return Step(call, origin, KIND, changes, contextlib_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(call, origin, KIND, reason=str(error), advice=WAYS[origin])

@@ -135,7 +135,7 @@ class Session:
             findings += [
                 moved_finding
                 for old_finding in project_findings
-                if (moved_finding := _follow_line(old_finding, old_lines, document_lines)) is not None
+                if (moved_finding := _moved_finding(old_finding, old_lines, document_lines)) is not None
             ]
         return Checked(path, text, project, self._findings_not_accepted(findings, settings))
 
@@ -195,7 +195,7 @@ def _file_stamp(file: Path) -> Stamp:
     return file_status.st_mtime_ns, file_status.st_size
 
 
-def _follow_line(finding: Finding, old_lines: Sequence[str], new_lines: Sequence[str]) -> Finding | None:
+def _moved_finding(finding: Finding, old_lines: Sequence[str], new_lines: Sequence[str]) -> Finding | None:
     """Returns a finding at the nearest line with the same text, or None if there is none."""
     line_text = old_lines[finding.line - 1] if finding.line <= len(old_lines) else ""
     equal_line_numbers = [number for number, new_line in enumerate(new_lines, 1) if new_line == line_text]
