@@ -75,12 +75,12 @@ class Training:
     def step(self) -> None:
         """Makes a step on the active backend, and notes its loss and the first dropout mask that it draws."""
         letters, labels = next(self.batches)
-        self.masks.append(self._next_mask())
+        self.masks.append(self._next_dropout_mask())
         loss = ops.backward(lambda: self.program.loss(self.model, letters, labels), self.model)
         self.optimizer.step()
         self.losses.append(float(loss))
 
-    def _next_mask(self) -> bytes:
+    def _next_dropout_mask(self) -> bytes:
         """Returns the next dropout mask, which shows whether all earlier masks were equal."""
         dropout_layer = next(module for _, module in self.model.named_modules() if isinstance(module, nn.Dropout))
         dropout_mask = copy.deepcopy(dropout_layer)(ops.ones((BATCH, 64)))

@@ -72,7 +72,9 @@ def _parts_of_groups(
     layout_parts: list[SeparatePart | JoinedPart] = []
     for (can_join, *_), similar_places in indices_by_key.items():
         size_by_place = {i: math.prod(shapes[i]) for i in similar_places}
-        joinable_size, fewest_tensors = _join_limits(step, values[similar_places[0]]) if can_join else (-1, 0)
+        joinable_size, fewest_tensors = (
+            _largest_size_and_fewest_to_join(step, values[similar_places[0]]) if can_join else (-1, 0)
+        )
         separate_places = [i for i in similar_places if size_by_place[i] > joinable_size]
         for part_places in _divide_into_chunks(
             [i for i in similar_places if size_by_place[i] <= joinable_size], size_by_place
@@ -90,7 +92,7 @@ def _parts_of_groups(
     return layout_parts
 
 
-def _join_limits(step: GroupStep, value: Any) -> tuple[int, int]:
+def _largest_size_and_fewest_to_join(step: GroupStep, value: Any) -> tuple[int, int]:
     """Returns the largest size of a parameter that may be joined, and the smallest number of parameters to join."""
     first_state = step.initial(value)
     update = step.updates.update_for(first_state, step.hyper) if step.backend.runs_programs else None

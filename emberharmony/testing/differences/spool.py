@@ -300,7 +300,7 @@ class Calls:
         return self._records[self._next_number - 1]
 
     def at(self, number: int) -> Record:
-        """Returns the call with a number, from the last one that `next` has returned on."""
+        """Returns the recorded call with a number, counted from 0; those before the last one of `next` are gone."""
         record = self._records[number]
         assert record is not None
         return record

@@ -31,9 +31,11 @@ def _mean(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
 
 
 @compile_by_jit("axes", "keepdims")
-def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any) -> jax.Array:
+def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, degrees_of_freedom: Any) -> jax.Array:
     if is_complex(x):
-        return _variance(x.real, axes, keepdims, freedom) + _variance(x.imag, axes, keepdims, freedom)
+        return _variance(x.real, axes, keepdims, degrees_of_freedom) + _variance(
+            x.imag, axes, keepdims, degrees_of_freedom
+        )
     widened_x = x.astype(jnp.float64) if x.size else widen(x)
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
     deviations = (
@@ -41,7 +43,7 @@ def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any)
         if _element_count(x, axes)
         else widened_x
     )
-    divisor = jnp.where(freedom > 0, freedom, jnp.nan)
+    divisor = jnp.where(degrees_of_freedom > 0, degrees_of_freedom, jnp.nan)
     return jnp.sum(deviations * deviations, axes, keepdims=keepdims) / divisor.astype(widened_x.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Rounding, and the signs, neighbours and exponents of floating-point numbers, on PyTorch."""
+"""Rounding, signs, `nextafter`, `ldexp` and `nan_to_num`, on PyTorch."""
 
 from collections.abc import Callable
 from typing import Any

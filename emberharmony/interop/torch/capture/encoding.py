@@ -11,7 +11,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from emberharmony.core.errors import CaptureError, UnsupportedOpError
 from emberharmony.interop.torch.aten import find_function
-from emberharmony.interop.torch.capture.export import line_of
+from emberharmony.interop.torch.capture.export import source_place
 from emberharmony.interop.torch.capture.tensors import forward_parameter_names
 from emberharmony.interop.torch.graph import FLOAT, LAYER, Graph, Slot
 from emberharmony.interop.torch.structure import Signature, Template
@@ -193,7 +193,7 @@ class _Encoding:
             return
         name = str(target) if is_overload else _function_name(target)
         if find_function(name) is None:
-            self.missing.setdefault(name, line_of(node))
+            self.missing.setdefault(name, source_place(node))
         example_result = node.meta.get("val")
         has_several_results = isinstance(example_result, (list, tuple))
         if node in self.layers:
@@ -207,7 +207,7 @@ class _Encoding:
         result_registers = [self._next_register(example) for example in example_results]
         self.places[node] = result_registers if has_several_results else result_registers[0]
         self.calls.append(ProgramCall(name, args, tuple(result_registers), keywords, has_several_results))
-        self.lines.append(line_of(node))
+        self.lines.append(source_place(node))
 
     def _call_keywords(self, node: torch.fx.Node) -> dict[str, Any]:
         """Returns the keyword arguments of a node's call; an operator that creates a tensor gets the captured dtype."""

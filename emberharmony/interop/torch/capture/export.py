@@ -151,7 +151,7 @@ def _model_line_of_stack() -> str:
     return _last_model_line(traceback.extract_stack())
 
 
-def line_of(node: torch.fx.Node) -> str:
+def source_place(node: torch.fx.Node) -> str:
     """Returns the line of the model that a node of a graph is from, as "file:line in function"; "" if it is unknown."""
     stack_trace: str = node.meta.get("stack_trace") or ""
     call_lines = [line.strip() for line in stack_trace.splitlines() if line.strip().startswith("File ")]

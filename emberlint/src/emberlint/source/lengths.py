@@ -18,7 +18,10 @@ class Length(NamedTuple):
 
 
 def loop_lengths(file: SourceFile, values: ast.expr) -> Iterator[Length]:
-    """Yields the lengths in `range(len(t))`, `reversed(range(1, t.shape[1] - 1))` or `np.ndindex(t.shape)`."""
+    """Yields the tensors and axes whose lengths bound a loop, as in `range(len(t))` or `range(1, t.shape[1] - 1)`.
+
+    Those of `np.ndindex(t.shape)` and of `reversed` count too.
+    """
     if not isinstance(values, ast.Call):
         return
     function_name = values.func.attr if isinstance(values.func, ast.Attribute) else getattr(values.func, "id", "")
