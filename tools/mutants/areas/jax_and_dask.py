@@ -181,7 +181,7 @@ MUTANTS = [
         why="the variance of NaN over no axes is 0",
     ),
     Mutant(
-        name="dask-variance-without-degrees_of_freedom",
+        name="dask-variance-without-freedom",
         module="emberharmony/backend/dask/reductions.py",
         function="DaskReductionOps.var",
         original="ops.where(ops.greater(divisor, 0), divisor, np.nan)",
