@@ -62,7 +62,7 @@ def _part(part: Part) -> str:
 
 
 def _is_there(layer: Any, weight: Weight) -> bool:
-    return set(weight.sources()) <= layer.state_dict().keys()
+    return set(weight.source_names()) <= layer.state_dict().keys()
 
 
 def test_the_table_of_the_page_has_the_rows_of_the_code() -> None:
