@@ -68,7 +68,7 @@ class Probes:
         array = self.bound.to_numpy(self.bound.stop_gradient(tensor))
         return np.asarray(array, np.complex128 if is_complex else np.float64)
 
-    def pending_count(self, tensor: Any) -> int:
+    def pending_op_count(self, tensor: Any) -> int:
         """Returns how many operations have to run before a tensor has values; 0 if the library computes at once."""
         return 0
 

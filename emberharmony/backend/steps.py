@@ -21,7 +21,7 @@ class Traits(Record):
     Attributes:
         match: takes as many tensors, and returns whether each has the class, the shape, the dtype and the device of the
             one in its place, so that whatever was found out about that is true of it.
-        fit_programs: whether `run_update` and `overwrite_calls` take them.
+        fit_programs: whether `run_update` and `overwriting_calls` take them.
         fit_kernels: whether the kernels of the library for lists of tensors take them.
     """
 
@@ -98,10 +98,10 @@ class Steps:
         return rule(*arguments)
 
     def can_overwrite(self, update: "Update") -> bool:
-        """Returns whether `overwrite_calls` can write the results of a program over its inputs."""
+        """Returns whether `overwriting_calls` can write the results of a program over its inputs."""
         return False
 
-    def overwrite_calls(self, update: "Update", columns: Sequence[Sequence[Any]], kept: dict[Any, Any]) -> Any:
+    def overwriting_calls(self, update: "Update", columns: Sequence[Sequence[Any]], kept: dict[Any, Any]) -> Any:
         """Returns the calls of C functions that write the results of a program over its inputs.
 
         The first output takes the place of the second input, the next one that of the third, and so on. The results
@@ -125,5 +125,5 @@ class Steps:
         return False
 
     def writing_scope(self) -> contextlib.AbstractContextManager[Any]:
-        """Returns the context manager in which the calls of `overwrite_calls` are made."""
+        """Returns the context manager in which the calls of `overwriting_calls` are made."""
         return contextlib.nullcontext()

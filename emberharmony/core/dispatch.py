@@ -198,7 +198,7 @@ class Bound:
         for op_name in list(OPS):
             getattr(self, op_name)
 
-    def _guard_steps(self) -> list[Step]:
+    def _override_lookup_steps(self) -> list[Step]:
         """Returns the steps that make the ops compiled so far look for an override at each call."""
         if DISPATCH != SWAP:
             return []

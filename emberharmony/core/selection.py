@@ -121,7 +121,7 @@ def _choose_first_backend() -> Bound:
     backend_ops: Bound = backend.bound
     publish_steps = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", backend_ops)]
     # If an override begins after this line, the ops stay looked up, which is slower but right.
-    guard_steps = backend_ops._guard_steps() if _PROCESS.overridden else ()
+    guard_steps = backend_ops._override_lookup_steps() if _PROCESS.overridden else ()
     code_steps = chain(_direct_steps(backend), steps_if_unchanged(_PROCESS, "overridden", True, guard_steps))
     # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(
@@ -170,7 +170,7 @@ def _override_steps(bound: Bound) -> Iterable[Step]:
     if DISPATCH != SWAP:
         return ()
     set_step, clear_step = (assignment(_PROCESS, "overridden", value) for value in (True, False))
-    guard_steps = [*looked_up_steps(), *bound._guard_steps()] if _any_alive() else ()
+    guard_steps = [*looked_up_steps(), *bound._override_lookup_steps()] if _any_alive() else ()
     return chain([set_step], _unless_alive([clear_step]), steps_if_unchanged(_PROCESS, "overridden", True, guard_steps))
 
 
@@ -193,7 +193,9 @@ def _note_override() -> None:
     """Makes the ops of the process look for an override at each call, because one is about to begin."""
     process_ops = _PROCESS.bound
     guard_steps = (
-        () if process_ops is None else steps_if_unchanged(_PROCESS, "bound", process_ops, process_ops._guard_steps())
+        ()
+        if process_ops is None
+        else steps_if_unchanged(_PROCESS, "bound", process_ops, process_ops._override_lookup_steps())
     )
     commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guard_steps)
 

@@ -213,7 +213,7 @@ class SeparatePart(GroupPart):
             if not (self.traits.match(*gradients, *tensors) and backend.owns_memory(tensors)):
                 return None
             columns = map(list, zip(*repeat(iter(tensors), parameter_count), strict=True))
-            return backend.overwrite_calls(update, [gradients, *columns], self._kept)
+            return backend.overwriting_calls(update, [gradients, *columns], self._kept)
 
         cells: list[Any] = list(self.cells)
         for name, x in self.state.items():

@@ -212,8 +212,8 @@ class Recorder(Tape):
             calls: the calls; by default all that were noted.
         """
         calls, register_map = distinct_calls(self.calls if calls is None else calls, len(self.values))
-        output_places = tuple([register_map[x] if x.__class__ is Register else x for x in outputs])
-        return Program(inputs, tuple(live_calls(calls, output_places)), output_places), register_map
+        output_registers = tuple([register_map[x] if x.__class__ is Register else x for x in outputs])
+        return Program(inputs, tuple(live_calls(calls, output_registers)), output_registers), register_map
 
     def _new_register(self, value: Any) -> Register:
         register = self._places[id(value)] = Register(len(self.values))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emberharmony import errors, ops
-from emberharmony.backend.numpy.neural.losses_ops import cross_entropy_with_slope
+from emberharmony.backend.numpy.neural.losses_ops import mean_cross_entropy_with_slope
 from tests.together import together
 
 F = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
@@ -364,8 +364,8 @@ def test_a_loss_with_its_slope_serves_usual_arguments_only() -> None:
         "label_smoothing": 0.0,
         "axis": -1,
     }
-    assert cross_entropy_with_slope(**usual) is not None
-    assert cross_entropy_with_slope(**usual | {"axis": 1}) is not None
+    assert mean_cross_entropy_with_slope(**usual) is not None
+    assert mean_cross_entropy_with_slope(**usual | {"axis": 1}) is not None
     for odd in (
         {"input": F.astype("f2")},
         {"input": F[:0], "target": np.array([], "i8")},
@@ -382,7 +382,7 @@ def test_a_loss_with_its_slope_serves_usual_arguments_only() -> None:
         {"axis": 0},
         {"axis": np.int64(-1)},
     ):
-        assert cross_entropy_with_slope(**usual | odd) is None, odd
+        assert mean_cross_entropy_with_slope(**usual | odd) is None, odd
 
 
 COMPILED: dict[str, tuple[Callable[[Any], Any], Any]] = {

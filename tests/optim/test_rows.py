@@ -45,7 +45,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(kind, name, counted)
 
     count("run_update")
-    count("overwrite_calls")
+    count("overwriting_calls")
     return found
 
 

@@ -27,7 +27,7 @@ class MLXProbes(Probes):
         mx.eval(*probes, *needed)
         return [i for i, probe in enumerate(probes) if not math.isfinite(probe.item())]
 
-    def pending_count(self, tensor: Any) -> int:
+    def pending_op_count(self, tensor: Any) -> int:
         """Returns how many operations have to run before a tensor has values."""
         graph_buffer = io.StringIO()
         mx.export_to_dot(graph_buffer, tensor)

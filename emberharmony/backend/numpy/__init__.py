@@ -159,7 +159,7 @@ class NumpyBackend(
 
     def value_and_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns a mean of cross-entropies and its derivative by the logits, which share their exponentials."""
-        return losses_ops.cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
+        return losses_ops.mean_cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""

@@ -170,7 +170,7 @@ class Lockstep:
         if difference.share:
             self._remember_decision(one, other)
         if difference.units <= 1 and not only_one_raises:
-            self._note_options(one, unexplained_options)
+            self._report_unequal_options(one, unexplained_options)
             self._add_row(call, one, difference, (None, None), "rounding" if difference.share else "equal")
             return
         is_explained = difference.explained and not unexplained_options
@@ -208,7 +208,7 @@ class Lockstep:
             # If only one side raises an error, and NumPy raises it too, the side that returns a result is wrong.
             wrong_sides = [1 if one.error else 0]
         if wrong_sides:
-            self._note_options(one, options)
+            self._report_unequal_options(one, options)
             self._add_wrong_divergence(call, pair, wrong_sides, verdicts, difference.share, side_errors)
         elif options:
             self._add_options_divergence(call, one, options, difference.share, side_errors)
@@ -241,7 +241,7 @@ class Lockstep:
         largest_explained = max(_AMPLIFIED * EPSILON["float32"], GROWTH * self._noise)
         return unequal.share <= largest_explained or unequal.values in self._numbers
 
-    def _note_options(self, one: Record, options: Sequence[Unequal]) -> None:
+    def _report_unequal_options(self, one: Record, options: Sequence[Unequal]) -> None:
         """Notes that the program gives a call other arguments on the two sides, once for each line."""
         for option in options:
             call_text = f"the program calls {one.op}() with {option.text(self._report.sides)}"

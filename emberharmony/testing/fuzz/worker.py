@@ -103,7 +103,7 @@ def call_outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple
     try:
         make_call(case.checked)
         _set_alarm(timeout)
-        if not case.checked and (outside_read_text := _outside_read_text(make_call)):
+        if not case.checked and (outside_read_text := _out_of_bounds_message(make_call)):
             outcome_kind, detail = "outside", outside_read_text
     except BaseException as error:  # noqa: BLE001  (`verdict` judges every exception, SystemExit too)
         outcome_kind = verdict(error)
@@ -130,7 +130,7 @@ def _has_class(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return any(isinstance(value, type) for value in (*args, *kwargs.values()))
 
 
-def _outside_read_text(make_call: Callable[[bool], None]) -> str:
+def _out_of_bounds_message(make_call: Callable[[bool], None]) -> str:
     """Repeats a call that returned, in checked mode; returns the message if an index turns out to be out of bounds."""
     try:
         make_call(True)

@@ -210,7 +210,7 @@ class Graphs(Drift):
         if self._count < self._limit:
             return
         self._count = 0
-        waiting_count = call.backend.pending_count(result)
+        waiting_count = call.backend.pending_op_count(result)
         if waiting_count >= self._limit:
             finding_text = (
                 f"returned a tensor for which {waiting_count} operations wait; call ops.eval once in each step"

@@ -75,7 +75,7 @@ def test_sums_of_multiples_are_computed_by_fewer_ops() -> None:
         given = [[x.to(dtype, copy=True) for x in column] for column in columns]
         update = Update(program=Program(2, calls, (found,), 1), numbers=[0.5])
         assert programs.run_update(update, given)[0][0].tolist() == [2.0, 2.0]
-        for call, *arguments in programs.overwrite_calls(update, given):
+        for call, *arguments in programs.overwriting_calls(update, given):
             call(*arguments)
         assert given[1][0].tolist() == [2.0, 2.0]
         assert [each.function for each in programs._program_for(update, given[0][0])[0].calls] == (

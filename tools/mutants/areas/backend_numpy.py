@@ -151,7 +151,7 @@ MUTANTS = [
     Mutant(
         name="numpy-slope-of-cross-entropy",
         module="emberharmony/backend/numpy/neural/losses_ops.py",
-        function="cross_entropy_with_slope",
+        function="mean_cross_entropy_with_slope",
         original="rows[target_indices] -= 1.0",
         replacement="pass",
         tests=(f"tests/ops/neural/test_losses.py {ON_NUMPY}", f"tests/ops/flow/test_backward.py {ON_NUMPY}"),

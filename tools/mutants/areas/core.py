@@ -214,7 +214,7 @@ MUTANTS = [
         name="override-survives",
         module="emberharmony/core/selection.py",
         function="_override_steps",
-        original="guard_steps = [*looked_up_steps(), *bound._guard_steps()] if _any_alive() else ()",
+        original="guard_steps = [*looked_up_steps(), *bound._override_lookup_steps()] if _any_alive() else ()",
         replacement="guard_steps = ()",
         tests=("tests/core/test_selection.py",),
         why="after set_backend in one thread another thread's use_backend is ignored",

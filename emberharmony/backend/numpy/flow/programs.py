@@ -75,10 +75,10 @@ def can_overwrite_inputs(program: Program) -> bool:
     return program.output_slots is not None and not any(call.function in _PYTHONS for call in program.calls)
 
 
-def overwrite_calls(
+def overwriting_calls(
     update: Update, columns: Sequence[Sequence[np.ndarray]], scratch_by_program: dict[Any, Any]
 ) -> list[Iterable[tuple[Any, ...]]]:
-    """Returns the calls that write the results of a program over its inputs; see `Backend.overwrite_calls`."""
+    """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting_calls`."""
     program = update.program
     # Another thread that makes a step of the same optimizer finds no scratch memory and makes its own.
     scratch = scratch_by_program.pop(program, None) or _scratch_memory(program, columns[0])

@@ -79,6 +79,6 @@ class NumpySteps(Steps):
         """Returns whether functions of C can write the results of a program over its inputs."""
         return programs.can_overwrite_inputs(update.program)
 
-    def overwrite_calls(self, update: "Update", columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]) -> Any:
+    def overwriting_calls(self, update: "Update", columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]) -> Any:
         """Returns the calls that write the results of a program over its inputs."""
-        return programs.overwrite_calls(update, columns, kept)
+        return programs.overwriting_calls(update, columns, kept)

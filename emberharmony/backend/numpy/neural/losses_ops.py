@@ -15,7 +15,7 @@ else:
     shared_losses = Deferred("emberharmony.backend.shared.neural.losses")
 
 
-def cross_entropy_with_slope(
+def mean_cross_entropy_with_slope(
     input: np.ndarray,
     target: np.ndarray,
     weight: np.ndarray | None,

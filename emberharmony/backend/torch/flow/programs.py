@@ -72,8 +72,8 @@ def can_overwrite_inputs(program: Program) -> bool:
     return program.output_slots is not None and not any(call.function in _PYTHONS for call in program.calls)
 
 
-def overwrite_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
-    """Returns the calls that write the results of a program over its inputs; see `Backend.overwrite_calls`."""
+def overwriting_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
+    """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting_calls`."""
     program, numbers = _program_for(update, columns[0][0])
     output_slots, scratch_slots = program.output_slots or {}, program.scratch_slots
     largest_size = max(x.numel() for x in columns[0])

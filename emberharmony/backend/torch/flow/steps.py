@@ -170,13 +170,13 @@ class TorchSteps(Steps):
         """Returns whether functions of C can write the results of a program over its inputs."""
         return _COUNTS and (update.kernel in KERNELS or programs.can_overwrite_inputs(update.program))
 
-    def overwrite_calls(self, update: "Update", columns: Columns, kept: dict[Any, Any]) -> Any:
+    def overwriting_calls(self, update: "Update", columns: Columns, kept: dict[Any, Any]) -> Any:
         """Returns the calls that write a program's results over its inputs; None while operations are recorded."""
         if not is_unwatched():
             return None
         if update.kernel in KERNELS:
             return [[(KERNELS[update.kernel](columns, update),)]]
-        return [programs.overwrite_calls(update, columns)] if programs.can_overwrite_inputs(update.program) else None
+        return [programs.overwriting_calls(update, columns)] if programs.can_overwrite_inputs(update.program) else None
 
     def writing_scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context manager in which no graph is recorded, and all tensors can be written to."""

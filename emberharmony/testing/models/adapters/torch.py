@@ -116,9 +116,11 @@ class TorchModels(Adapter):
         return {name: tensor.detach() for name, tensor in names_and_tensors}
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
-        tensors_by_name = dict([*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)])
+        parameter_by_path_and_name = dict(
+            [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+        )
         for name, tensor in tensors.items():
-            tensors_by_name[name].data = tensor
+            parameter_by_path_and_name[name].data = tensor
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
@@ -207,7 +209,7 @@ class TorchModels(Adapter):
     def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
-        tensors_by_name = {
+        parameter_by_path_and_name = {
             (path, name): parameter
             for path, module in self.modules(model).items()
             if isinstance(module, torch.nn.Module)
@@ -219,8 +221,10 @@ class TorchModels(Adapter):
             loss_value = loss(probes)
             if not loss_value.requires_grad:
                 return [None] * len(probes), {}
-            gradients = torch.autograd.grad(loss_value, [*probes, *tensors_by_name.values()], allow_unused=True)
-        parameters_and_gradients = zip(tensors_by_name.items(), gradients[len(probes) :], strict=True)
+            gradients = torch.autograd.grad(
+                loss_value, [*probes, *parameter_by_path_and_name.values()], allow_unused=True
+            )
+        parameters_and_gradients = zip(parameter_by_path_and_name.items(), gradients[len(probes) :], strict=True)
         return list(gradients[: len(probes)]), {
             key: torch.zeros_like(parameter) if grad is None else grad
             for (key, parameter), grad in parameters_and_gradients

@@ -339,10 +339,10 @@ def _verify_names(moving: Sequence[SourceModule], move_plan: Plan) -> None:
         unresolved_before = unresolved_names(source.text) | (
             unresolved_names(old_target_text) if old_target_text else set()
         )
-        unresolved_now = unresolved_names(target_text) - unresolved_before if target_text else set()
-        if unresolved_now:
+        newly_unresolved_names = unresolved_names(target_text) - unresolved_before if target_text else set()
+        if newly_unresolved_names:
             raise MigrationError(
-                f"{source.target_path} would lack {', '.join(sorted(unresolved_now))}, which {source.path} has"
+                f"{source.target_path} would lack {', '.join(sorted(newly_unresolved_names))}, which {source.path} has"
             )
 
 

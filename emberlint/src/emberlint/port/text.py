@@ -295,14 +295,16 @@ class NodeEditor:
         )
         text_before = self.file.lines[line - 1][:closing_column].rstrip()
         if has_arguments and not text_before:
-            raise UntranslatableError(f"its closing parenthesis stands alone: add `{_keywords_text(plan)}` by hand")
+            raise UntranslatableError(
+                f"its closing parenthesis stands alone: add `{_added_keywords_text(plan)}` by hand"
+            )
         separator = (
             ", " if has_arguments and not text_before.endswith(",") else " " if text_before.endswith(",") else ""
         )
-        return Change(line, closing_column, closing_column, self.depth + 1, separator + _keywords_text(plan))
+        return Change(line, closing_column, closing_column, self.depth + 1, separator + _added_keywords_text(plan))
 
 
-def _keywords_text(plan: Translation) -> str:
+def _added_keywords_text(plan: Translation) -> str:
     return ", ".join(f"{name}={text}".replace("'", '"') for name, text in plan.fills)
 
 
