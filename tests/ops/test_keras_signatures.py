@@ -139,6 +139,8 @@ def test_a_difference_is_found(theirs: str, name: str, found: str | None) -> Non
     [
         ("sparse", lambda: ops.convert_to_tensor([1.0], sparse=True)),
         ("ragged", lambda: ops.convert_to_tensor([1.0], ragged=True)),
+        ("sparse", lambda: ops.convert_to_tensor(ops.ones(2), sparse=True)),
+        ("ragged", lambda: ops.convert_to_tensor(ops.ones(2), ragged=True)),
         ("sparse", lambda: ops.one_hot([1], 2, sparse=True)),
         ("sparse", lambda: ops.multi_hot([1], 2, sparse=True)),
         ("sparse", lambda: ops.bincount([1], sparse=True)),
