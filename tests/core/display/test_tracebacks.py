@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import emberharmony
 from emberharmony import Parameter, io, nn, ops, optim
+from emberharmony.backend import discovery
 from emberharmony.core.display import hints, tracebacks
 from emberharmony.core.display.tracebacks import VARIABLE, lines_of_error, shorten_error, show_warning
 from emberharmony.core.state import hooks
@@ -203,7 +203,7 @@ def test_a_misused_tensor_has_a_hint(backend: str, call: Any, hint: str) -> None
         (lambda: Misspelt().first, "make them in a method named __init__"),
         (lambda: Named()(1.0), "calls super().__init__(...) first"),
         (lambda: ops.concatenate(ops.ones(2), ops.ones(2), axis=0), "it takes xs, axis"),
-        (lambda: exec("io.load()", {"emberharmony": emberharmony, "io": io}), "it takes path"),
+        (lambda: exec("io.load()", {"discovery": discovery, "io": io}), "it takes path"),
         (lambda: ops.array(1.0, requires_grad=True), "it takes x, dtype"),
     ],
 )
