@@ -194,9 +194,9 @@ class Bound:
 
     def compile_all(self) -> None:
         """Compiles the ops that were not called yet, for a compiler that cannot trace a first call."""
-        import_what_ops_reach()
         for op_name in list(OPS):
             getattr(self, op_name)
+        import_what_ops_reach()  # afterwards, because the modules of the backend's ops defer imports too
 
     def _override_lookup_steps(self) -> list[Step]:
         """Returns the steps that make the ops compiled so far look for an override at each call."""
