@@ -46,9 +46,9 @@ class ArrayNamespace(ModuleType):
         # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
         self.__dict__["__getattr__"] = self._make_attribute
         if backend.tracer:  # which cannot trace the first use
-            import_what_ops_reach()
             for name in self._attribute_names():
                 getattr(self, name)
+            import_what_ops_reach()
 
     def _attribute_names(self) -> Iterator[str]:
         dtypes = self._backend.dtypes.natives
