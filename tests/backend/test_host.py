@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
+from emberharmony.backend import host
 from emberharmony.backend.host import numbers_to_host, to_host
 from emberharmony.core import dtypes
 from emberharmony.core.cells.moves import HostBits
@@ -212,3 +213,10 @@ def test_empty_lists_beside_empty_arrays_have_no_dtype_of_their_own(backend: str
     found = ops.asarray([[], np.zeros(0, "int16")])
     assert (ops.dtype(found), tuple(found.shape)) == (ops.default_float(), (2, 0))
     assert ops.dtype(ops.asarray([[], np.zeros(0, "int16")], "int64")) == "int64"
+
+
+def test_integers_become_floats_without_a_look_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_check_dtype", lambda *arguments, **options: pytest.fail("the integers were looked at"))
+    array = numbers_to_host([1, 2], dtypes.float32)
+    assert array is not None
+    assert (array.dtype, array.tolist()) == (np.float32, [1.0, 2.0])

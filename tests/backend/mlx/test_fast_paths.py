@@ -13,6 +13,9 @@ from tests.backend.mlx_outcomes import assert_as_numpy, drawn
 from tests.sampling import portion
 
 mx = pytest.importorskip("mlx.core")
+
+from emberharmony.backend.mlx.reductions import segments_ops
+
 SHAPES = [(), (1,), (0,), (3,), (64,), (65,), (3, 0), (2, 65), (65, 2), (130, 65), (3, 4096), (4, 3, 800)]
 AXES = [None, 0, -1, (0, 1), ()]
 KINDS = ["float32", "float64", "float16", "bfloat16"]
@@ -412,3 +415,10 @@ def test_comparisons() -> None:
 def test_options_that_are_tensors() -> None:
     for op in (ops.leaky_relu, ops.elu, ops.clip):
         checked(op, [(drawn(2, 3), drawn(3)), (drawn(2, 3), drawn(2, 1))])
+
+
+def test_few_segments_are_added_without_a_check_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments_ops, "_general_sum", lambda *arguments: pytest.fail("the general way was taken"))
+    with ops.use_backend("mlx"):
+        data = ops.asarray([[1.0], [2.0], [4.0]])
+        assert ops.segment_sum(data, ops.asarray([0, 1, 0]), 2).tolist() == [[5.0], [2.0]]

@@ -267,3 +267,10 @@ def test_indices_and_products_of_slices(program: Any, way: tuple[Any, Any], once
     found = ops.vmap(program, in_axes=way)(*given)
     np.testing.assert_array_equal(found, np.stack(wanted))
     assert once_per_slice == []
+
+
+def test_rows_times_one_matrix_need_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = np.ones((3, 4), np.float32), np.ones((4, 2), np.float32)
+    monkeypatch.setattr(Batch, "", lambda *arguments: pytest.fail("the rule of matmul was asked"))
+    with ops.use_backend("numpy"):
+        np.testing.assert_array_equal(ops.vmap(lambda row: ops.matmul(row, w))(x), np.full((3, 2), 4.0))
