@@ -38,7 +38,7 @@ def once_per_slice(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(mapped.spec.name)
         return by_slices(self, mapped, given)
 
-    monkeypatch.setattr(Batch, "_call_by_slices", noted)
+    monkeypatch.setattr(Batch, "_map_op", noted)
     return names
 
 
@@ -271,6 +271,6 @@ def test_indices_and_products_of_slices(program: Any, way: tuple[Any, Any], once
 
 def test_rows_times_one_matrix_need_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = np.ones((3, 4), np.float32), np.ones((4, 2), np.float32)
-    monkeypatch.setattr(Batch, "", lambda *arguments: pytest.fail("the rule of matmul was asked"))
+    monkeypatch.setattr(Batch, "_map_op", lambda *arguments: pytest.fail("the rule of matmul was asked"))
     with ops.use_backend("numpy"):
         np.testing.assert_array_equal(ops.vmap(lambda row: ops.matmul(row, w))(x), np.full((3, 2), 4.0))
