@@ -38,7 +38,7 @@ def once_per_slice(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(mapped.spec.name)
         return by_slices(self, mapped, given)
 
-    monkeypatch.setattr(Batch, "_map_op", noted)
+    monkeypatch.setattr(Batch, "_call_by_slices", noted)
     return names
 
 
