@@ -412,9 +412,9 @@ MUTANTS = [
         name="torch-quick-recurrent-layer-unchecked",
         module="emberharmony/backend/torch/neural/recurrent_ops.py",
         function="_quick_layer",
-        original="not fits",
-        replacement="False",
+        original="shared_recurrent.check_recurrent(gates, x, weights, False)",
+        replacement="(len(x), weights[1].shape[1], 0)",
         tests=(f"{QUICK} -k 'rnn or gru or lstm'",),
-        why="a bias of a recurrent layer whose shape does not fit raises PyTorch's error, or none",
+        why="weights of a recurrent layer whose shapes do not fit raise PyTorch's error, or none",
     ),
 ]

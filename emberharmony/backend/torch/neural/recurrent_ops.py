@@ -97,13 +97,9 @@ _PLAIN_TENSORS = (
 
 
 def _quick_layer(
-    native: Native,
-    gates: int,
-    state_count: int,
-    x: torch.Tensor,
-    weights: list[torch.Tensor],
+    native: Native, gates: int, state_count: int, x: torch.Tensor, weights: list[torch.Tensor]
 ) -> tuple[torch.Tensor, ...]:
-    """Returns the outputs and last states of a layer whose first states are 0; the kernel raises for a wrong number.
+    """Returns the outputs and last states of a layer whose first states are 0.
 
     Args:
         native: the kernel.
@@ -112,10 +108,8 @@ def _quick_layer(
         x: the sequences, (batch, time, features).
         weights: two matrices and two biases.
     """
-    weight_ih, weight_hh, bias_ih, bias_hh = weights
-    (batch_size, _, feature_count), (row_count, hidden_size) = x.shape, weight_hh.shape
-    fits = weight_ih.shape == (row_count, feature_count) and bias_ih.shape == bias_hh.shape == (row_count,)
-    if not fits or row_count != gates * hidden_size or not (x.numel() and row_count) or forward_ad._current_level >= 0:
+    batch_size, hidden_size, _ = shared_recurrent.check_recurrent(gates, x, weights, False)
+    if not (x.numel() and hidden_size) or forward_ad._current_level >= 0:
         raise NotImplementedError
     needs_gradient = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, (x, *weights)))
     state = x.new_zeros((1, batch_size, hidden_size))
