@@ -1,7 +1,6 @@
 """Backends made from a namespace of the array API standard, and the bodies of ops that they run."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +42,6 @@ SAMPLE = (
     *("segment_sum", "softmax", "sort", "take", "tril", "unique", "where"),
 )
 """Ops of each family, of which `test_every_op_passes_on_the_strictest_library` tests all."""
-
-
-@pytest.fixture
-def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
-    made = from_array_api("strict", xp, tensor_type=type(xp.asarray(0)))
-    monkeypatch.setitem(discovery._LOADED, "strict", made)
-    before = ops.get_backend()
-    yield made
-    ops.set_backend(before)
 
 
 def failures(names: Any, backend: str) -> tuple[list[str], dict[str, str]]:
