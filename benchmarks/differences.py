@@ -31,16 +31,20 @@ def least_seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[s
     return {name: min(times[1:]) for name, times in times_by_call.items()}
 
 
-def run(step: Callable[..., Any], arguments: Sequence[Any]) -> float:
+def run_step(step: Callable[..., Any], arguments: Sequence[Any]) -> float:
     """Makes a step and returns its loss."""
     return float(step(*arguments))
 
 
-def recorded(step: Callable[..., Any], arguments: Sequence[Any]) -> int:
+def record_step(step: Callable[..., Any], arguments: Sequence[Any]) -> int:
     """Makes a step that is recorded with its backward pass, and returns the number of calls."""
     with ops.record(backward=True) as log:
-        run(step, arguments)
+        run_step(step, arguments)
     return len(log)
+
+
+STEP_KINDS: dict[str, Callable[..., float]] = {"run": run_step, "recorded": record_step}
+"""By the names of the rows, the functions that make a step."""
 
 
 def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str, float], str]:
@@ -66,8 +70,8 @@ def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str
                 copies.copy_of(optimizer),
                 *map(ops.convert_to_tensor, (input_numbers, target_numbers)),
             ]
-        for kind in (run, recorded):
-            calls[f"{kind.__name__} {name}"] = partial(call_on_backend, name, partial(kind, step, backend_copies))
+        for kind, call_step in STEP_KINDS.items():
+            calls[f"{kind} {name}"] = partial(call_on_backend, name, partial(call_step, step, backend_copies))
     report = None
 
     def make_report() -> None:
@@ -77,7 +81,7 @@ def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str
     figures = least_seconds({**calls, "compare": make_report}, rounds)
     assert report is not None
     figures["calls"] = len(report.rows)
-    for kind in ("run", "recorded"):
+    for kind in STEP_KINDS:
         figures[f"ratio to {kind}"] = figures["compare"] / sum(figures[f"{kind} {name}"] for name in backends)
     return figures, report.summary()
 
