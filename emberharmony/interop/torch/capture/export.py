@@ -162,9 +162,3 @@ def source_place(node: torch.fx.Node) -> str:
         field.strip() for field in (user_call_lines or call_lines)[-1].removeprefix("File ").split(",")
     ]
     return f"{file.strip(chr(34))}:{line_number.removeprefix('line ')}{' ' + rest_of_line[0] if rest_of_line else ''}"
-
-
-def layer_path_of(node: torch.fx.Node) -> str:
-    """Returns the path of the innermost layer that a node of a graph is from; "" is the module itself."""
-    module_stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
-    return list(module_stack.values())[-1][0] if module_stack else ""
